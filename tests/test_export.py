@@ -140,6 +140,20 @@ def counts(x: Any) -> Any:
     return x * COUNT[0]
 
 
+def test_python_numbers_and_joined_ifs_are_written(tmp_path: Path) -> None:
+    def summary(x: Any) -> Any:
+        count, largest = 0, float(x[0, 0])
+        for v in x.ravel():
+            if v > 0:
+                count += 1
+            largest = max(largest, float(v))
+        return count, largest, [largest, 2.0 * count]
+
+    x = np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)
+    conversion = anylayer.export(summary, x, path=tmp_path / "f.onnx")
+    assert [(c.ok, c.error) for c in conversion.checks] == [(True, 0)] * 3
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

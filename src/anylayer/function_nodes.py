@@ -27,6 +27,7 @@ from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType, open_text
 from anylayer.numerics import uniform_noise
 from anylayer.tracing import SizeDependsOnData, trace_checked
+from anylayer.tracing.python_numbers import as_arrays
 
 _OUTSIDE = "<function of the network>"
 
@@ -127,7 +128,8 @@ def _layer(
         for name, y in result.items():
             if isinstance(y, (list, tuple)):
                 _shape_of(name, y)
-        arrays = [y if hasattr(y, "__array_function__") else np.asarray(y) for y in result.values()]
+        values = map(as_arrays, result.values())
+        arrays = [y if hasattr(y, "__array_function__") else np.asarray(y) for y in values]
         for name, given, array in zip(result, result.values(), arrays):
             kind = type(given).__name__
             need(array.dtype != object, f"output '{name}' is of type {kind}, which a file cannot hold", InputError)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         decisions,
         dispatch,
         grown,
+        joined_ifs,
         loops,
         masks,
         python_numbers,
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "causes", "code_traits", "compare",
-    "constant_of", "counts", "decisions", "dispatch", "grown", "hold", "is_traced", "loops", "masks",
-    "python_numbers", "record", "record_many", "running_graph", "size_arithmetic", "size_list", "substituted",
-    "substitution", "trace", "trace_checked",
+    "constant_of", "counts", "decisions", "dispatch", "grown", "hold", "is_traced", "joined_ifs", "loops",
+    "masks", "python_numbers", "record", "record_many", "running_graph", "size_arithmetic", "size_list",
+    "substituted", "substitution", "trace", "trace_checked",
 ]  # fmt: skip
 
 sys.modules[__name__].__class__ = NamesByFile

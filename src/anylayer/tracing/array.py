@@ -110,6 +110,7 @@ class TracedArray(_Base):
 
     def _assign(self, new: Array) -> None:
         """Overwrite the array, and the array of which it is a view, with `new` of the same shape and dtype."""
+        tracing.decisions.refuse_write_in_a_side()
         self._decide_view()
         content = new._up_to_date() if isinstance(new, TracedArray) else new
         self._graph = new._graph if isinstance(new, TracedArray) else self._graph

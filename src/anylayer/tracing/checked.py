@@ -50,9 +50,30 @@ def trace_checked(
     record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
     object whose code and state are examined (default: the function).
 
+    Code with more paths than the limit is traced again with ifs that are joined: see joined_ifs.
+
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
+    try:
+        return _attempts(function, types, prefix, rebuild, subject)
+    except tracing.decisions.TooManyPaths as error:
+        again = rebuild() if rebuild is not None else function
+        try:
+            with tracing.joined_ifs.join_ifs():
+                return _attempts(again, types, prefix, rebuild, subject)
+        except TraceError as cause:
+            raise tracing.joined_ifs.with_reason(error, cause) from None
+
+
+def _attempts(
+    function: Forward,
+    types: Sequence[TensorType],
+    prefix: str,
+    rebuild: Callable[[], Forward] | None,
+    subject: Callable[[], Any] | None,
+) -> Graph:
+    """Trace a function in one or two attempts. The arguments are those of `trace_checked`."""
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
         with repeated_trace() as restart:
             try:
@@ -67,9 +88,11 @@ def trace_checked(
             restart()
             with tracing.substitution.substitute_numpy() as counterpart:
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
+    first: TraceError | None = None
     try:
-        return _trace_twice(function, types, prefix, None, subject)
-    except SizeDependsOnData:
+        if not tracing.joined_ifs.joins_ifs():
+            return _trace_twice(function, types, prefix, None, subject)
+    except (SizeDependsOnData, tracing.decisions.TooManyPaths):
         raise
     except TraceError as error:
         first = error
@@ -78,12 +101,12 @@ def trace_checked(
         with tracing.substitution.substitute_numpy() as counterpart:
             return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, counterpart)
     except _UserError as error:  # the substitute may have caused it
-        chosen = error if isinstance(first, _UserError) else first
+        chosen = error if first is None or isinstance(first, _UserError) else first
         raise chosen from chosen.__cause__
     except TraceError as error:  # the second attempt got further
         raise error from None
-    except AnyLayerError:
-        raise first from None
+    except AnyLayerError as error:
+        raise first or error from None
 
 
 def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:

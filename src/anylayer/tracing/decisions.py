@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,8 @@ class Run:
 
     `taken` are the decisions so far. A question that was asked before gets the same answer again. `is_possible` is
     false once answers contradict each other, so that the network never takes this path. `raised` is the last
-    exception that the code raises in NumPy, too: see may_raise.
+    exception that the code raises in NumPy, too: see may_raise. `sides` are the sides of joined ifs that run now,
+    `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
@@ -68,17 +69,40 @@ class Run:
         self.taken: list[Decision] = []
         self.is_possible = True
         self.raised: Exception | None = None
+        self.sides: list[Decision] = []
+        self.joined: list[Decision] = []
+        self.chosen: list[tuple[TracedArray, int]] = []
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
         """Return the answer to the question whether a traced array of one element is true."""
-        truth: Any = (x if x.dtype == np.bool_ else np.not_equal(x, 0)).reshape(())
-        condition = truth._value
+        condition = self.condition_of(x)
         if condition.const is not None:
             return bool(condition.const)
         if condition not in self._known:
             self._known[condition] = self._answer(condition, len(x._graph.ops))
         return self._known[condition]
+
+    def condition_of(self, x: TracedArray) -> Value:
+        """Return the question whether a traced array of one element is true as a boolean scalar."""
+        truth: Any = (x if x.dtype == np.bool_ else np.not_equal(x, 0)).reshape(())
+        value: Value = truth._value
+        return value
+
+    def answer_of(self, condition: Value) -> bool | None:
+        """Return the answer that a boolean scalar has on this path, or None if it was not asked for."""
+        return self._known.get(condition)
+
+    def enter(self, decision: Decision, answer: bool) -> None:
+        """Begin one side of a joined if."""
+        side = replace(decision, answer=answer)
+        self.sides.append(side)
+        self.joined.append(side)
+        self._known[side.condition] = answer
+
+    def leave(self) -> None:
+        """End the side of a joined if that runs now."""
+        del self._known[self.sides.pop().condition]
 
     def answer_to(self, x: Any) -> bool | None:
         """Return the answer that a boolean scalar has on this path, or None if it was not asked for."""
@@ -86,8 +110,9 @@ class Run:
 
     def path(self, graph: Graph) -> Array:
         """Return a traced boolean that is true where the network takes the path of this run up to here."""
-        sides: list[Any] = [TracedArray(graph, d.condition) for d in self.taken]
-        return functools.reduce(np.logical_and, [c if d.answer else ~c for c, d in zip(sides, self.taken)])
+        decisions = [*self.taken, *self.sides]
+        conditions: list[Any] = [TracedArray(graph, d.condition) for d in decisions]
+        return functools.reduce(np.logical_and, [c if d.answer else ~c for c, d in zip(conditions, decisions)])
 
     def _answer(self, condition: Value, recorded: int) -> bool:
         at = len(self.taken)
@@ -113,7 +138,12 @@ def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]
     Only there it may be out of range, and engines refuse such an index even if the element is not used.
     """
     run = current_run.get()
-    if op not in INDEXED.names or run is None or not run.taken or type(inputs[1]) is not TracedArray:
+    if (
+        op not in INDEXED.names
+        or run is None
+        or not (run.taken or run.sides)
+        or type(inputs[1]) is not TracedArray
+    ):
         return inputs
     x, index = inputs[:2]
     low, high = Intervals(graph.producers).of(index._value)
@@ -131,7 +161,19 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
         f"the values of the arrays decide between more than {MAX_PATHS} paths (at {lines}); use np.where, "
         "np.maximum or np.minimum, or a loop over a fixed number of steps",
         place=decisions[-1].place,
+        kind=TooManyPaths,
     )
+
+
+class TooManyPaths(TraceError):
+    """The values of the arrays decide between more paths than the limit."""
+
+
+def refuse_write_in_a_side() -> None:
+    """Refuse a write to an array in one side of a joined if, which would stay after the other side."""
+    run = current_run.get()
+    if run is not None and run.sides:
+        raise refusal("an array is written to in one side of an if; write y = y + 1 in place of y += 1")
 
 
 def truth(x: TracedArray) -> bool:
@@ -169,7 +211,7 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     outputs = paths.outputs(())[0]
     if outputs is None:
         raise refusal("forward asks for a path that the network never takes", place=paths.runs[0].taken[-1].place)
-    graph.decided = paths.decisions() if len(paths.runs) > 1 else None
+    graph.decided = paths.decisions() if len(paths.runs) > 1 or paths.runs[0].joined else None
     return outputs
 
 
@@ -218,11 +260,14 @@ class _Paths:
     def decisions(self) -> Decisions:
         """Return the graph of all conditions, and which of them are true on each path."""
         conditions = self.graph.twin()
-        conditions.outputs = list(dict.fromkeys(d.condition for run in self.runs for d in run.taken))
+        conditions.outputs = list(
+            dict.fromkeys(d.condition for run in self.runs for d in [*run.taken, *run.joined])
+        )
         at = {condition: i for i, condition in enumerate(conditions.outputs)}
         conditions.drop_dead()
         runs = [run for run in self.runs if run.is_possible]
-        paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in runs}
+        paths = {tuple((at[d.condition], d.answer) for d in run.taken): run.taken[-1] for run in runs if run.taken}
+        paths |= {((at[d.condition], d.answer),): d for run in runs for d in run.joined}
         return Decisions(conditions, {path: f"{last.place} ({last.answer})" for path, last in paths.items()})
 
     def call_once(self, run: Run) -> list[Value] | None:
@@ -232,6 +277,10 @@ class _Paths:
         token = current_run.set(run)
         try:
             outputs = self.call()
+            if run.sides or any(x._version != version for x, version in run.chosen):
+                raise refusal(
+                    "an array that an if chooses is written to later; write y = y + 1 in place of y += 1"
+                )
             return outputs if run.is_possible else None
         except AnyLayerError:
             raise

@@ -44,7 +44,7 @@ def _binary(
         if None in kinds:
             return NotImplemented
         kind = float if real or float in kinds else int
-        x, y = _as(a, kind), _as(b, kind)
+        x, y = as_dtype_of(a, kind), as_dtype_of(b, kind)
         if divides:
             tracing.decisions.may_raise(lambda: y == 0, ZeroDivisionError("division by zero"))
         return number(function(x, y), kind)
@@ -58,7 +58,7 @@ def _comparison(function: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
         if None in kinds:
             return NotImplemented
         kind = float if float in kinds else int
-        return number(function(_as(a, kind), _as(b, kind)), bool)
+        return number(function(as_dtype_of(a, kind), as_dtype_of(b, kind)), bool)
 
     return compute
 
@@ -69,7 +69,7 @@ def _bitwise(function: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
         if None in kinds or float in kinds:
             return NotImplemented
         kind = bool if kinds == (bool, bool) else int
-        return number(function(_as(a, kind), _as(b, kind)), kind)
+        return number(function(as_dtype_of(a, kind), as_dtype_of(b, kind)), kind)
 
     return compute
 
@@ -79,9 +79,9 @@ def _power(a: Scalar, b: Scalar, modulus: Scalar = None) -> Scalar:
     if None in kinds or modulus is not None:
         return NotImplemented
     if float in kinds or (type(b) is int and b < 0):
-        return number(np.power(_as(a, float), _as(b, float)), float)
+        return number(np.power(as_dtype_of(a, float), as_dtype_of(b, float)), float)
     if type(b) is int and b <= _MAX_POWER:
-        return number(math.prod([_as(a, int)] * b, start=np.ones((), np.int64)), int)
+        return number(math.prod([as_dtype_of(a, int)] * b, start=np.ones((), np.int64)), int)
     raise refusal(
         f"an integer to the power of {b if type(b) is int else 'a number that depends on data'} may have more "
         "than 64 bits; write float(a) ** b"
@@ -93,7 +93,7 @@ def _shift(a: Scalar, b: Scalar, function: Any) -> Scalar:
         return NotImplemented
     if type(b) is not int or not 0 <= b < _MAX_SHIFT:
         raise refusal("a shift by a number that depends on data cannot be recorded; write float(a) * 2.0 ** b")
-    return number(function(_as(a, int), np.int64(b)), int)
+    return number(function(as_dtype_of(a, int), np.int64(b)), int)
 
 
 class PythonNumber:
@@ -157,7 +157,7 @@ class PythonNumber:
     def _same(self, function: Callable[[Scalar], Scalar]) -> Scalar:
         """Return a function of the number, whose result has its type; that of a bool is an int."""
         kind = int if self.kind is bool else self.kind
-        return number(function(_as(self, kind)), kind)
+        return number(function(as_dtype_of(self, kind)), kind)
 
     def __bool__(self) -> bool:
         return tracing.decisions.truth(self.array)
@@ -180,7 +180,7 @@ class PythonNumber:
 
     def is_integer(self) -> Scalar:
         """Return whether the number has no fraction."""
-        x = _as(self, float)
+        x = as_dtype_of(self, float)
         return number((np.trunc(x) == x) & (np.abs(x) < np.inf), bool)
 
     # ---------------------------------------------------------------- with arrays
@@ -277,7 +277,7 @@ def number(x: Scalar, kind: type) -> Scalar:
     return PythonNumber(result, kind)
 
 
-def _as(x: Scalar, kind: type) -> Scalar:
+def as_dtype_of(x: Scalar, kind: type) -> Scalar:
     """Return a Python number as an array of rank 0 of the dtype of another kind of number."""
     if type(x) is PythonNumber:
         return x.array if x.kind is kind else x.array.astype(_DTYPES[kind])
@@ -368,10 +368,12 @@ def extreme_of(name: str, values: Sequence[Any]) -> Scalar:
             continue
         kind = float if float in (kind_of(x), kind_of(best)) else int
         if kind is int:  # the intervals of these operators are known
-            best = number((np.maximum if name == "max" else np.minimum)(_as(x, int), _as(best, int)), int)
+            best = number(
+                (np.maximum if name == "max" else np.minimum)(as_dtype_of(x, int), as_dtype_of(best, int)), int
+            )
             continue
         chosen: Any = np.where(
-            getattr(replaces(x, best), "array", replaces(x, best)), _as(x, kind), _as(best, kind)
+            getattr(replaces(x, best), "array", replaces(x, best)), as_dtype_of(x, kind), as_dtype_of(best, kind)
         )
         best = number(chosen, kind)
     return best
@@ -399,7 +401,9 @@ def _math(function: Any, replacement: Callable[..., Scalar], fails: Callable[...
     def rule(*args: Any) -> Scalar:
         if not any(type(x) is PythonNumber or (type(x) is TracedArray and x._const() is None) for x in args):
             return function(*args)
-        numbers = [_as(to_float(x) if type(x) in (PythonNumber, TracedArray) else float(x), float) for x in args]
+        numbers = [
+            as_dtype_of(to_float(x) if type(x) in (PythonNumber, TracedArray) else float(x), float) for x in args
+        ]
         if fails is not None:
             tracing.decisions.may_raise(lambda: fails(*numbers), ValueError("math domain error"))
         result: Any = replacement(*numbers)

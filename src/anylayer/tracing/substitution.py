@@ -27,6 +27,8 @@ from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
+from anylayer.tracing.joined_ifs import BUILTINS as JOINING
+from anylayer.tracing.joined_ifs import joins_ifs, with_joined_ifs
 from anylayer.tracing.python_numbers import MATH, PythonNumber
 from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
@@ -133,7 +135,12 @@ class Counterparts:
     def __init__(self) -> None:
         self.symbolic = traces_symbolically()
         self.numpy = NumpySubstitute(self.symbolic)
-        self._builtins = {**vars(builtins), **substitution_symbolic.BUILTINS, "__import__": self._import}
+        self._builtins = {
+            **vars(builtins),
+            **substitution_symbolic.BUILTINS,
+            **JOINING,
+            "__import__": self._import,
+        }
         self._made: dict[int, tuple[Any, Any]] = {}
         self._spaces: dict[int, tuple[dict[str, Any], _UsersModule]] = {}
         self._filled: dict[int, set[str]] = {}
@@ -246,7 +253,8 @@ class Counterparts:
         else:
             new_cells = tuple(self._cell(c, name) for c, name in zip(cells, f.__code__.co_freevars))
         space = vars(self._module(f.__globals__)) if users else f.__globals__
-        new = types.FunctionType(f.__code__, space, f.__name__, None, new_cells or None)
+        code = with_joined_ifs(f.__code__) if users and joins_ifs() else f.__code__
+        new = types.FunctionType(code, space, f.__name__, None, new_cells or None)
         new.__qualname__, new.__module__, new.__doc__ = f.__qualname__, f.__module__, f.__doc__
         new.__annotations__ = f.__annotations__
         self._keep(f, new)
