@@ -132,5 +132,5 @@ def _restarting(
     gates = np.array([[-SATURATED, -SATURATED], [-SATURATED, -SATURATED], [-SATURATED, SATURATED], [0, 0]], kind)
     marked = np.concatenate([w, np.repeat(gates, hidden_size, axis=0)[None]], 2)
     y, _, c = lstm(steps, marked, r, b, initial_h=h, initial_c=c, hidden_size=hidden_size, **how)
-    y = y[places, 0, samples]
+    y = np.take_along_axis(y[:, 0], places[:, :, None], 0)
     return y[:, None], y[-1][None], c
