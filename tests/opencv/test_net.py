@@ -100,7 +100,7 @@ def test_result_that_is_not_ready_in_time_is_none(networks: Path) -> None:
 
         def forward(self, inputs: Any) -> Any:
             go.wait(20)
-            return [np.array(inputs[0].tolist(), np.float32)]
+            return [np.array([[float(str(number)) for number in inputs[0][0]]], np.float32)]
 
     dnn.dnn_registerLayer("Waits", Waits)
     net = dnn.readNetFromCaffe(
