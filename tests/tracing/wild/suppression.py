@@ -98,7 +98,7 @@ def rows_that_shrink(dets):
     return np.stack(kept)
 
 
-@wild(classified, "the list 'picked' is used in another way")
+@wild(classified, "two iterations compute 'order' in different ways")
 def each_class_on_its_own(boxes, scores):
     results = []
     for label in range(1, scores.shape[1]):
@@ -134,14 +134,16 @@ def circles_apart(dets):
     return centers[picked]
 
 
-@wild(detections, "computes Range")
+@wild(detections)
 def deleted_indices(dets):
     order, picked = np.argsort(dets[:, 4], kind="stable"), []
     while len(order) > 0:
         last = len(order) - 1
         i = order[last]
         picked.append(i)
-        over = np.where(overlap(dets[i, :4], dets[order[:last], :4]) > 0.5)[0]
+        size = np.minimum(dets[i, 2:4], dets[order[:last], 2:4]) - np.maximum(dets[i, :2], dets[order[:last], :2])
+        common = np.prod(np.maximum(size + 1, 0), axis=1)
+        over = np.where(common / np.prod(dets[order[:last], 2:4] - dets[order[:last], :2] + 1, axis=1) > 0.5)[0]
         order = np.delete(order, np.concatenate(([last], over)))
     return dets[picked]
 
@@ -187,7 +189,7 @@ def matrix_suppression(dets):
     return dets[iou.max(axis=0) < 0.5]
 
 
-@wild(detections, "appends something else")
+@wild(detections)
 def appended_scores(dets):
     order, kept = np.argsort(-dets[:, 4], kind="stable"), []
     while order.size > 0:
