@@ -43,5 +43,6 @@ def test_choices_as_json(anylayer_command, choices):
 def test_all_is_deleted_when_asked(anylayer_command, choices):
     (choices / "cpp").mkdir(mode=0o700)
     (choices / "cpp" / "KEY-HASH.so").write_bytes(b"")
-    assert anylayer_command("cache", "--drop").stderr == "deleted 2 choices and 1 compiled kernel\n"
+    (choices / "choices" / "damaged.json").write_bytes(b"{")
+    assert anylayer_command("cache", "--drop").stderr == "deleted 3 choices and 1 compiled kernel\n"
     assert [path for path in choices.rglob("*") if path.is_file()] == []

@@ -92,12 +92,23 @@ def spectrum(folder: Path, source: str) -> tuple[anylayer.Net, dict[str, Any]]:
 FILTERS, MIX = (8, 1, 1, 500), (4, 8, 1, 5)
 
 
-def change_weights(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], change: Callable[[Any], None]) -> None:
-    """Change the weights of this shape in every ONNX file before it is opened."""
+def change_weights(
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...],
+    change: Callable[[Any], None],
+    *,
+    with_values: bool = True,
+) -> None:
+    """Change the weights of this shape in every ONNX file before it is opened.
+
+    with_values: also in files with values inside the network as outputs.
+    """
     original = onnxruntime.open_file
 
     def open_file(path: Path, *args: Any) -> Any:
         model = onnx.load(path)
+        if len(model.graph.output) > 1 and not with_values:
+            return original(path, *args)
         (weights,) = (t for t in model.graph.initializer if tuple(t.dims) == shape)
         values = numpy_helper.to_array(weights).copy()
         change(values)
@@ -139,6 +150,31 @@ def test_wrong_weight_is_refused_where_float32_rounds_as_much(
     with pytest.raises(ConversionError, match="differs from the source"):
         net.write(tmp_path / "file.onnx", verify=inputs)
     assert not (tmp_path / "file.onnx").exists()
+
+
+TWO = """
+input: "data" input_shape { dim: 1 dim: 8 dim: 8 dim: 8 }
+layer { name: "one" type: "Convolution" bottom: "data" top: "one"
+  convolution_param { num_output: 8 kernel_size: 3 bias_term: false } }
+layer { name: "two" type: "Convolution" bottom: "one" top: "two"
+  convolution_param { num_output: 4 kernel_size: 3 bias_term: false } }
+"""
+
+
+def test_fault_in_the_file_without_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong fusion does not take place where the values in between are outputs."""
+    (tmp_path / "net.prototxt").write_text(TWO)
+    net = anylayer.read(tmp_path / "net.prototxt")
+    random = np.random.default_rng(0)
+    for node, count in zip(net.network.nodes, (8, 4)):
+        node.blobs = [random.standard_normal((count, 8, 3, 3)).astype(np.float32)]
+
+    def change(weights: Any) -> None:
+        weights[0] *= 1 + 3e-3
+
+    change_weights(monkeypatch, (4, 8, 3, 3), change, with_values=False)
+    with pytest.raises(ConversionError, match="differs from the source"):
+        net.write(tmp_path / "file.onnx")
 
 
 TENSORFLOW = """

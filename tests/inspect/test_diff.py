@@ -335,6 +335,28 @@ def test_last_nodes_are_compared_on_noise_if_the_output_is_saturated(tmp_path: P
     assert not wrong.same and wrong.verdict == "the last nodes before output 'scores' differ on noise"
 
 
+def test_weights_that_the_inputs_do_not_read_are_named(tmp_path: Path) -> None:
+    info, data = onnx.helper.make_tensor_value_info, onnx.numpy_helper.from_array
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "i"], ["rows"], "embedding"),
+        onnx.helper.make_node("Abs", ["rows"], ["y"], "abs"),
+    ]
+    graph = onnx.helper.make_graph(nodes, "net", [info("i", 7, [1, 6])], [info("y", 1, [1, 6, 8])])
+    table = np.random.default_rng(0).standard_normal((1000, 8)).astype(np.float32)
+    files = [tmp_path / f"{name}.onnx" for name in "ab"]
+    for file, factor in zip(files, (1, 2)):
+        table[700] *= factor
+        del graph.initializer[:]
+        graph.initializer.append(data(table, "table"))
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)]), file)
+    result = anylayer.diff(*files, {"i": np.arange(6).reshape(1, 6)})
+    assert result.same
+    assert "other parameters or weights, but the same numbers for these inputs: embedding" in " ".join(
+        result.lines(None)
+    )
+    assert not anylayer.diff(*files, {"i": np.arange(698, 704).reshape(1, 6)}).same
+
+
 def test_missing_output_is_a_difference(tmp_path: Path) -> None:
     text = ONE.format(type="ReLU", params="")
     (tmp_path / "a.prototxt").write_text(text + 'layer { name: "s" type: "Sigmoid" bottom: "x" top: "s" }')

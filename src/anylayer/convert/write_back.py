@@ -27,6 +27,10 @@ _COUNTER = "num_batches_tracked"
 """The end of the name of torch's counters of batches, which change no output."""
 
 
+_PREFIXES = ("module.", "_orig_mod.")
+"""What DataParallel and torch.compile put before the names of a module's parameters."""
+
+
 @dataclass(slots=True)
 class WrittenWeights:
     """The result of `write_weights`: the file, how many of its weights have changed, what the comparison printed,
@@ -106,9 +110,17 @@ def _need_parameters(written: State, state: State) -> None:
     """Raise InputError if the state is not that of the module."""
     advice = "give the state of the module that `anylayer generate --for pytorch` writes for this network"
     counters = tuple(n for n in (*written, *state) if n.endswith(_COUNTER))
+    for prefix in _PREFIXES:
+        if state and all(name.startswith(prefix) for name in state) and written.keys().isdisjoint(state):
+            attribute = prefix.removesuffix(".")
+            raise InputError(
+                f"all names begin with '{prefix}': this is the state of a wrapped module. Save that of the module "
+                f"inside it: torch.save(module.{attribute}.state_dict(), file)"
+            )
     for name in state:
         exists = name in written or name in counters
-        need(exists, f"the module has no '{name}'{nearest(name, written)}; {advice}", InputError)
+        hint = nearest(name, written)
+        need(exists, f"the module has no '{name}'{hint}{'' if hint else ';'} {advice}", InputError)
     for name, want in written.items():
         if name in counters:
             continue
@@ -116,6 +128,8 @@ def _need_parameters(written: State, state: State) -> None:
         values = state[name]
         rule = f"'{name}' has shape {values.shape} in the state, expected {want.shape}; {advice}"
         need(values.shape == want.shape, rule, InputError)
+        rule = f"'{name}' is {values.dtype} in the state, expected {want.dtype}; {advice}"
+        need(values.dtype.kind == want.dtype.kind, rule, InputError)
         rule = f"'{name}' holds NaN or infinity: the training has diverged"
         need(np.isfinite(values).all() or not np.isfinite(want).all(), rule, InputError)
 

@@ -186,8 +186,10 @@ def _input_link(a: Network, b: Network, name: str, mine: str, x: Array, notes: l
         if squeezed is not None:
             return Link(name, squeezed)
     with at(b.source):
+        remedy = wording(f"shapes={{{name!r}: ...}}", f"--shape {name}=...")
         raise InputError(
-            f"input '{mine}' is {list(sizes or ())}; A's input '{name}' is {list(x.shape)} and does not fit"
+            f"input '{mine}' is {list(sizes or ())}; A's input '{name}' is {list(x.shape)} and does not fit. "
+            f"Give A a shape that fits both: {remedy}"
         )
 
 

@@ -23,8 +23,8 @@ _EQUAL = 2e-6
 _IMPLIED = ("kernel_shape",)
 
 
-def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool = True) -> list[Detail]:
-    """Return what differs between the nodes of a place in A and in B. weights: whether to compare them, too."""
+def details(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> list[Detail]:
+    """Return what differs between the nodes of a place in A and in B."""
     if len(a) == len(b) == 1 and a[0].node.type == b[0].node.type and None in (a[0].body, b[0].body):
         return list(_fields(a[0].node.params, b[0].node.params))
     left, right = _ops(a), _ops(b)
@@ -43,8 +43,13 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode], *, weights: bool =
         partner = same or product
         if partner is not None:
             right.remove(partner)
-            facts += _constants(o, partner, folded) if weights else ()
+            facts += _constants(o, partner, folded)
     return facts
+
+
+def without_order(facts: Sequence[Detail]) -> list[Detail]:
+    """Return what differs without weights that only have another order, as those of another layout have."""
+    return [fact for fact in facts if not fact[2].startswith("A's")]
 
 
 def _pad_before(ops: Sequence[Op]) -> str:

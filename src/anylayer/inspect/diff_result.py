@@ -153,7 +153,9 @@ class Diff:
         other = [row for row in self.rows if row.status == "same" and row.details]
         if other:
             text = some([_place(row) for row in other])
-            lines += wrap_lines(f"note: other parameters, but the same numbers: {text}", width)
+            lines += wrap_lines(
+                f"note: other parameters or weights, but the same numbers for these inputs: {text}", width
+            )
         for note in self.notes:
             lines += wrap_lines(f"note: {note}", width)
         return [*lines, *wrap_lines(f"{'same' if self.same else 'different'}: {self.verdict}", width)]

@@ -6,6 +6,7 @@ import os
 import platform
 import stat
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,15 +47,19 @@ def own_content(path: Path) -> bytes | None:
         return file.read()
 
 
-def delete_oldest(folder: Path, suffix: str, limit: int) -> None:
-    """Delete the files of a folder that were used longest ago if there are more than `limit`."""
+def cached_files(part: str, suffix: str) -> list[Path]:
+    """Return the files of a part of the cache folder, the last used first."""
+    folder = cache_folder(part)
     ages = []
-    for path in folder.glob(f"*{suffix}"):
-        try:
+    for path in folder.glob(f"*{suffix}") if folder is not None else ():
+        with suppress(FileNotFoundError):  # another process deletes, too
             ages.append((path.stat().st_mtime, path))
-        except FileNotFoundError:  # another process deletes, too
-            continue
-    for _, path in sorted(ages, reverse=True)[limit:]:
+    return [path for _, path in sorted(ages, reverse=True)]
+
+
+def delete_oldest(part: str, suffix: str, limit: int) -> None:
+    """Delete the files of a part of the cache folder that were used longest ago if there are more than `limit`."""
+    for path in cached_files(part, suffix)[limit:]:
         path.unlink(missing_ok=True)
 
 

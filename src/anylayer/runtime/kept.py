@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +25,14 @@ from anylayer.compile.plan import GraphStep, Plan
 from anylayer.compile.segments import EnginePart
 from anylayer.engines import engines
 from anylayer.graph import Graph, Value
-from anylayer.libraries.machine import cache_folder, delete_oldest, own_content, processor, processor_count
+from anylayer.libraries.machine import (
+    cache_folder,
+    cached_files,
+    delete_oldest,
+    own_content,
+    processor,
+    processor_count,
+)
 from anylayer.network import Array
 from anylayer.runtime.compilation import Compilation
 
@@ -111,18 +118,18 @@ def keep_choice(key: str, choice: Choice) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        descriptor, name = tempfile.mkstemp(".tmp", dir=folder)  # is readable by the user alone
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(choice), file)
-        Path(name).replace(folder / f"{key}.json")
-        delete_oldest(folder, ".json", _MAX_KEPT)
+        with TemporaryDirectory(prefix=".choice-", dir=folder) as temporary:
+            path = Path(temporary) / f"{key}.json"
+            path.write_text(json.dumps(asdict(choice)), "utf-8")
+            path.chmod(0o600)
+            path.replace(folder / path.name)
+        delete_oldest("choices", ".json", _MAX_KEPT)
 
 
 def kept_choices() -> list[tuple[Path, Choice]]:
     """Return the files of the folder and their choices, the last used first."""
-    folder = cache_folder("choices")
-    paths = sorted(folder.glob("*.json"), key=lambda p: -p.stat().st_mtime) if folder is not None else []
-    return [(path, choice) for path in paths if (choice := _read(path)) is not None]
+    files = cached_files("choices", ".json")
+    return [(path, choice) for path in files if (choice := _read(path)) is not None]
 
 
 def _read(path: Path) -> Choice | None:

@@ -10,7 +10,7 @@ from anylayer.cli.command import Command, duration, echo, json_option, say, show
 from anylayer.cli.files import to_json
 from anylayer.errors import plural
 from anylayer.inspect.tables import Column
-from anylayer.libraries.machine import cache_folder
+from anylayer.libraries.machine import cached_files
 from anylayer.runtime.kept import Choice, kept_choices
 
 _COLUMNS = (
@@ -31,13 +31,12 @@ def command(drop: bool, as_json: bool, quiet: bool, debug: bool) -> None:
     A choice holds for one network with its weights, input shapes and number of threads, on this machine, with the
     versions of the engines that are installed.
     """
-    choices = kept_choices()
-    folder = cache_folder("cpp")
-    kernels = sorted(folder.glob("*.so")) if folder is not None else []
+    choices, kernels = kept_choices(), cached_files("cpp", ".so")
     if drop:
-        for path in [*(path for path, _ in choices), *kernels]:
+        files = cached_files("choices", ".json")  # damaged ones, too
+        for path in [*files, *kernels]:
             path.unlink(missing_ok=True)
-        say(f"deleted {plural(len(choices), 'choice')} and {plural(len(kernels), 'compiled kernel')}", quiet)
+        say(f"deleted {plural(len(files), 'choice')} and {plural(len(kernels), 'compiled kernel')}", quiet)
     elif as_json:
         data = [{"file": str(path), "runs_on": choice.runs_on, **asdict(choice)} for path, choice in choices]
         echo(to_json({"choices": data, "kernels": [str(path) for path in kernels]}))
