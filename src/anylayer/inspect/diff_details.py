@@ -47,8 +47,8 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> list[Detail]:
     return facts
 
 
-def without_order(facts: Sequence[Detail]) -> list[Detail]:
-    """Return what differs without weights that only have another order, as those of another layout have."""
+def without_same_weights(facts: Sequence[Detail]) -> list[Detail]:
+    """Return what differs without weights that only have another order or precision."""
     return [fact for fact in facts if not fact[2].startswith("A's")]
 
 
@@ -159,6 +159,14 @@ def weight_details(what: str, x: Array, y: Array) -> Iterator[Detail]:
         if axes != tuple(range(x.ndim)):
             yield what, _text(x), f"A's, transposed by {axes}"
         return
+    if fit is not None:
+        for one, other, words in (
+            (fit[0](x), y, "rounded to float16"),
+            (y, fit[0](x), "before rounding to float16"),
+        ):
+            if one.dtype.kind == "f" and np.array_equal(_to_float16(one), other):
+                yield what, _text(x), f"A's, {words}"
+                return
     if x.shape == y.shape:
         for axis in range(x.ndim):
             if x.shape[axis] == 3 and largest_error(np.flip(x, axis), y) <= _EQUAL * scale_of(x):
@@ -169,6 +177,11 @@ def weight_details(what: str, x: Array, y: Array) -> Iterator[Detail]:
         return
     how = difference_text(largest_error(y, x), scale_of(x)) if x.shape == y.shape else _text(y)
     yield what, _text(x), how
+
+
+def _to_float16(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return x.astype(np.float16)
 
 
 def _text(x: Array) -> str:

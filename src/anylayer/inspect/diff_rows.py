@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import plural, some
 from anylayer.inspect.correspondence import Side
-from anylayer.inspect.diff_details import Detail, details, without_order
+from anylayer.inspect.diff_details import Detail, details, without_same_weights
 from anylayer.inspect.differences import Comparer, Difference
 from anylayer.inspect.listing import flat_params, short
 from anylayer.network import Node, TensorType
@@ -126,7 +126,7 @@ class _Rows:
         how = ["name" if by_name else "values", *dict.fromkeys(str(link.how) for link in links if str(link.how))]
         error = max((link.error for link in links), default=None)
         alike = self.a.kinds[k] == self.b.kinds[i]
-        facts = without_order(details([self.a.tracings[k]], [self.b.tracings[i]])) if alike else []
+        facts = without_same_weights(details([self.a.tracings[k]], [self.b.tracings[i]])) if alike else []
         return DiffRow(self._cell(self.a, [k]), self._cell(self.b, [i]), "same", error, ", ".join(how), "", facts)
 
     def _difference(self, d: Difference) -> DiffRow:
