@@ -177,6 +177,25 @@ def test_fault_in_the_file_without_values_is_refused(tmp_path: Path, monkeypatch
         net.write(tmp_path / "file.onnx")
 
 
+def test_fault_of_small_weights_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node with small weights has small rounding errors, too."""
+    one, two = TWO.split('layer { name: "two"')
+    large = 'layer { name: "large" type: "Power" bottom: "one" top: "large" power_param { scale: 1e5 } }\n'
+    two = two.replace('bottom: "one"', 'bottom: "large"')
+    (tmp_path / "net.prototxt").write_text(f'{one}{large}layer {{ name: "two"{two}')
+    net = anylayer.read(tmp_path / "net.prototxt")
+    random = np.random.default_rng(0)
+    for node, count, factor in zip(net.network.nodes[::2], (8, 4), (1e-5, 1)):
+        node.blobs = [(factor * random.standard_normal((count, 8, 3, 3))).astype(np.float32)]
+
+    def change(weights: Any) -> None:
+        weights[0] *= 1 + 3e-3
+
+    change_weights(monkeypatch, (8, 8, 3, 3), change)
+    with pytest.raises(ConversionError, match="differs from the source"):
+        net.write(tmp_path / "file.onnx")
+
+
 TENSORFLOW = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
   attr { key: "shape" value { shape { dim { size: 1 } dim { size: 4096 } } } } }

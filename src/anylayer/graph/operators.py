@@ -101,6 +101,8 @@ GATES = _trait("Relu Sigmoid Tanh")
 EXTREMES = _trait("GlobalMaxPool MaxPool ReduceMax ReduceMin TopK")
 """Operators whose first result consists of the largest or smallest elements of the first input."""
 AVERAGE_POOLINGS = _trait("AveragePool GlobalAveragePool")
+PLAIN_SUMS = AVERAGE_POOLINGS | _trait("ReduceMean ReduceSum")
+"""Operators whose results are sums of elements of the input, or a share of them."""
 SUMMING_REDUCTIONS = _trait("""
     ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare
 """)
