@@ -301,6 +301,11 @@ def test_inputs_with_other_names_are_refused_by_name(tmp_path: Path) -> None:
     assert not anylayer.diff(*files, names={"x": "q", "y": "p"}).same
     with pytest.raises(InputError, match="B has no input or output 'r'"):
         anylayer.diff(*files, names={"x": "r"})
+    with pytest.raises(InputError, match="x, y of A cannot all be 'p' of B"):
+        anylayer.diff(*files, names={"x": "p", "y": "p"})
+    output = next(iter(anylayer.read(files[1]).network.outputs))
+    with pytest.raises(InputError, match=f"'x' of A and '{output}' of B are an input and an output"):
+        anylayer.diff(*files, names={"x": output})
 
 
 def test_constant_output_proves_nothing(tmp_path: Path) -> None:
@@ -365,6 +370,8 @@ def test_missing_output_is_a_difference(tmp_path: Path) -> None:
     (tmp_path / "b.prototxt").write_text(text)
     found = anylayer.diff(tmp_path / "a.prototxt", tmp_path / "b.prototxt")
     assert not found.same and found.verdict == "output 's' of A has no counterpart in B"
+    found = anylayer.diff(tmp_path / "b.prototxt", tmp_path / "a.prototxt")
+    assert found.notes == ["output 's' of B has no counterpart in A, and was not compared"]
 
 
 def test_given_inputs_are_used_in_both_layouts() -> None:

@@ -47,13 +47,13 @@ def diff(
     mapping = dict(names or {})
     _need_known(a.network, b.network, mapping)
     pairs = _pairs("input", a.network.inputs, b.network.inputs, mapping)
-    outputs = _pair_outputs(a, b, mapping)
+    notes: list[str] = []
+    outputs = _pair_outputs(a, b, mapping, notes)
     types = _types(a.network, b.network, pairs, shapes, inputs)
     fixed = require_types(a.network, types)
     side_a = Side(a.network, a.definitions, list(_trace(a, fixed)))
     need_memory(2 * sum(map(size, side_a.types)), "holding all values of a network")
     arrays, values = _run_first(a, fixed, inputs, seed, count)
-    notes: list[str] = []
     links = {
         mine: _input_link(a.network, b.network, name, mine, arrays[name], notes) for name, mine in pairs.items()
     }
@@ -88,6 +88,8 @@ def diff(
         notes.append(f"the comparison stopped after {MAX_DIFFERENCES} differences")
     left = [name for name in a.network.outputs if name not in outputs]
     extra = [name for name in b.network.outputs if name not in outputs.values()]
+    if extra:
+        notes.append(f"output {some(list(map(repr, extra)))} of B has no counterpart in A, and was not compared")
     return Diff(a.network, b.network, pairs, checks, rows_of(comparer), comparer.differences, left, extra, notes)
 
 
@@ -147,15 +149,25 @@ def _need_known(a: Network, b: Network, mapping: Mapping[str, str]) -> None:
         there = [*net.inputs, *net.outputs]
         for name in names:
             need(name in there, f"{letter} has no input or output '{name}'{nearest(name, there)}", InputError)
+    for x, y in mapping.items():
+        rule = f"'{x}' of A and '{y}' of B are an input and an output; give two inputs or two outputs"
+        need((x in a.inputs and y in b.inputs) or (x in a.outputs and y in b.outputs), rule, InputError)
+        others = [n for n, name in mapping.items() if name == y]
+        need(len(others) == 1, f"{some(others)} of A cannot all be '{y}' of B", InputError)
 
 
-def _pair_outputs(a: Net, b: Net, mapping: Mapping[str, str]) -> dict[str, str]:
-    """Return the outputs of B by those of A; also by their shapes, or in order where both have as many."""
+def _pair_outputs(a: Net, b: Net, mapping: Mapping[str, str], notes: list[str]) -> dict[str, str]:
+    """Return the outputs of B by those of A. Where their names differ, they are paired in order if both networks
+    have as many.
+    """
     pairs = _pairs("output", a.network.outputs, b.network.outputs, mapping)
     left = [x for x in a.network.outputs if x not in pairs]
     right = [y for y in b.network.outputs if y not in pairs.values()]
     if left and len(left) == len(right):
         pairs.update(zip(left, right))
+        how = wording("names={...} pairs", "--map pairs")
+        shown = some([f"{x} | {y}" for x, y in zip(left, right)])
+        notes.append(f"outputs with other names were paired in their order: {shown}; {how} others")
     return pairs
 
 
