@@ -230,6 +230,7 @@ def test_detections_are_drawn_where_they_are() -> None:
     ]
     output = np.array(rows, np.float32)[None, None]
     assert has_detections(output)
+    assert not has_detections(np.full_like(output, np.inf))
     drawn, what = draw_detections(image, output)
     assert what.startswith("1 of 2 detections, with a score of at least 0.5")
     y, x = np.nonzero((drawn != 255).any(axis=2))

@@ -32,6 +32,8 @@ def has_detections(output: Array) -> bool:
         return False
     rows = output.reshape(-1, 7)
     rows = rows[rows[:, 0] >= 0]
+    if not np.isfinite(rows).all():
+        return False
     whole = bool((rows[:, :2] == np.floor(rows[:, :2])).all())
     return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())
 

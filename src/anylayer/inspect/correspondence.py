@@ -233,6 +233,11 @@ class Index:
         ]
 
 
+def plain_name(name: str) -> str:
+    """Return a name without the number of TensorFlow's first output."""
+    return name.removesuffix(":0")
+
+
 def tells(x: Array) -> bool:
     """Return whether equal numbers in another network mean that it computes the same."""
     some = x.ravel()[:: max(1, x.size // _SEEN)]

@@ -13,7 +13,7 @@ from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.noise import LITTLE, real_data, telling_noise
 from anylayer.compile.plan import require_types
 from anylayer.errors import InputError, at, nearest, need, some, wording
-from anylayer.inspect.correspondence import Link, Side, arrangements, tells
+from anylayer.inspect.correspondence import Link, Side, arrangements, plain_name, tells
 from anylayer.inspect.diff_result import Diff, OutputPair
 from anylayer.inspect.diff_rows import rows_of
 from anylayer.inspect.diff_tail import tail_error
@@ -119,7 +119,7 @@ def _trace(net: Net, types: Mapping[str, TensorType]) -> Iterator[TracedNode]:
 
 
 def _plain(name: str) -> str:
-    return name.removesuffix(":0").removeprefix("serving_default_").casefold()
+    return plain_name(name).removeprefix("serving_default_").casefold()
 
 
 def _pairs(what: str, a: Iterable[str], b: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:

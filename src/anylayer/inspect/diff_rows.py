@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.errors import plural, some
-from anylayer.inspect.correspondence import Side
+from anylayer.inspect.correspondence import Side, plain_name
 from anylayer.inspect.diff_details import Detail, details, without_same_weights
 from anylayer.inspect.differences import Comparer, Difference
 from anylayer.inspect.listing import flat_params, short
@@ -120,9 +120,7 @@ class _Rows:
         a, b = self.a.nodes[k], self.b.nodes[i]
         links = [self.c.links[n] for n in b.outputs if n in self.c.links]
         values = {link.name for link in links}
-        by_name = a.name == b.name or not {n.removesuffix(":0") for n in values}.isdisjoint(
-            n.removesuffix(":0") for n in b.outputs
-        )
+        by_name = a.name == b.name or not {*map(plain_name, values)}.isdisjoint(map(plain_name, b.outputs))
         how = ["name" if by_name else "values", *dict.fromkeys(str(link.how) for link in links if str(link.how))]
         error = max((link.error for link in links), default=None)
         alike = self.a.kinds[k] == self.b.kinds[i]

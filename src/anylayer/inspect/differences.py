@@ -22,6 +22,7 @@ from anylayer.inspect.correspondence import (
     Side,
     arrangements,
     best_fit,
+    plain_name,
     relative_error,
     tells,
     tolerance_of,
@@ -148,9 +149,9 @@ class Comparer:
         """Return whether an output of B has the numbers of A's, from the same inputs of its last nodes."""
         want = self.a.values[self.outputs[output]]
         link = self.links.get(output)
-        return (link is not None and link.name == self.outputs[output]) or fits_output(
-            want, self.values[output], tolerance_of([want], len(self.b.between(self.links, output)))
-        )
+        tolerance = tolerance_of([want], len(self.b.between(self.links, output)))
+        is_linked = link is not None and link.name == self.outputs[output]
+        return is_linked or output_error(want, self.values[output])[0] <= tolerance
 
     # ------------------------------------------------------------------ one pass
 
@@ -259,8 +260,8 @@ class Comparer:
 
     def _same_name(self, a: str, b: str, i: int) -> bool:
         k = self.a.producers.get(a)
-        names = {a.removesuffix(":0")} | ({self.a.nodes[k].name} if k is not None else set())
-        return not names.isdisjoint((b.removesuffix(":0"), self.b.nodes[i].name))
+        names = {plain_name(a)} | ({self.a.nodes[k].name} if k is not None else set())
+        return not names.isdisjoint((plain_name(b), self.b.nodes[i].name))
 
     # ------------------------------------------------------------------ differences
 
@@ -446,11 +447,6 @@ class Comparer:
             back = [] if nodes else self.b.between([n for n, v in self.links.items() if v.name == value], name)
             actual = self.values[name]
             self.differences.append(Difference(nodes, back, value, name, how(want) if how else want, actual))
-
-
-def fits_output(want: Array, actual: Array, tolerance: float) -> bool:
-    """Return whether an output has A's numbers, also in the other layout."""
-    return output_error(want, actual)[0] <= tolerance
 
 
 def output_error(want: Array, actual: Array) -> tuple[float, AxisOrder | None]:
