@@ -487,3 +487,13 @@ def test_tile_whose_repeats_are_a_scalar_is_refused() -> None:
 
     with pytest.raises(EngineError, match="all input arrays must have the same shape"):
         run("openvino", function, noise(2, 2), np.array(1))
+
+
+def test_expand_to_no_rows_before_an_operator_of_two() -> None:
+    def function(x: Any, n: Any) -> Any:
+        wide = record("Expand", [x[:1, :1], np.stack([n, n * 0 + 2])], (Dim("n", 9), 2), np.float32)
+        return record("Mul", [wide, x], wide.shape, np.float32)
+
+    x = noise(1, 2)
+    for n in (0, 1, 3):
+        same(run("openvino", function, x, np.array(n))[0], np.tile(x[:1, :1], (n, 2)) * x)

@@ -4,9 +4,9 @@ A first trace fails at such a selection, because its size depends on data. The c
 symbol for each such size, with two examples of its value, and both traces become one graph with dynamic sizes.
 
 Code may ask whether nothing is selected (`if len(keep) == 0: return ...`). It is traced once more with nothing. If
-it then returns something else than the arrays without elements that the graph returns in this case, both traces
-are joined; the selection of the other one is filled, so that its operators run on at least one element. Other
-comparisons of these sizes by the user's code are decisions: see anylayer.tracing.decisions.
+it then returns something else than the graph returns in this case, both traces are joined; the selection of the
+other one is filled, so that its operators run on at least one element. Other comparisons of these sizes by the
+user's code are decisions: see anylayer.tracing.decisions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from anylayer import compile as compilation
 from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
-from anylayer.graph.expressions import bounds, symbol
+from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import SymbolicTrace, base_name, current_trace, symbolic_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
+from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
+from anylayer.tracing.checked import compare
 from anylayer.tracing.record import current_graph
 
 if TYPE_CHECKING:
@@ -82,9 +84,16 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
     return TensorType(tuple(map(size, kind.shape)), kind.dtype)
 
 
-def _check_conditions(graph: Graph, trace: SymbolicTrace, again: Callable[[SymbolicTrace], Graph]) -> Graph:
+def _check_conditions(
+    graph: Graph,
+    trace: SymbolicTrace,
+    again: Callable[[SymbolicTrace], Graph],
+    not_empty: frozenset[str] = frozenset(),
+) -> Graph:
     """Remove the conditions on sizes that depend on data from a trace, and return the graph in which they are
     decided. Raises TraceError for one that cannot be.
+
+    not_empty: the selections that are not empty where the graph is used.
     """
     conditions = [g for g in trace.guards if not trace.counts.keys().isdisjoint(g.symbols)]
     for guard in conditions:
@@ -96,13 +105,20 @@ def _check_conditions(graph: Graph, trace: SymbolicTrace, again: Callable[[Symbo
                 "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
                 place=guard.place,
             )
+    before = not_empty
     for name in dict.fromkeys(name for guard in conditions for name in guard.symbols):
+        if base_name(name) in not_empty:
+            continue
         place = next(g.place for g in conditions if name in g.symbols)
         if len(trace.empty) + len(trace.filled) >= _MAX_EMPTY:
             raise refusal(f"the code finds more than {_MAX_EMPTY} selections empty", place=place)
-        empty = _traced_again(trace, again, trace.empty | {base_name(name)}, trace.filled)
+        nothing = trace.empty | {base_name(name)}
+        empty = _traced_again(trace, again, nothing, trace.filled, before)
         if _agrees(graph, empty, trace, name):
+            before |= {base_name(name)}  # a later one is compared where this one is not empty
             continue
+        if before != not_empty:
+            empty = _traced_again(trace, again, nothing, trace.filled, not_empty)
         filled = _filled_with(trace, name, place)
         full = _traced_again(trace, again, trace.empty, filled)
         needed = [base_name(name), *(n for n, least in filled.items() if least > 1)]
@@ -142,12 +158,16 @@ def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[str, in
 
 
 def _traced_again(
-    trace: SymbolicTrace, again: Callable[[SymbolicTrace], Graph], empty: frozenset[str], filled: Mapping[str, int]
+    trace: SymbolicTrace,
+    again: Callable[[SymbolicTrace], Graph],
+    empty: frozenset[str],
+    filled: Mapping[str, int],
+    not_empty: frozenset[str] = frozenset(),
 ) -> Graph:
     """Trace the code once more where some selections are empty and others are filled, and return the graph."""
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as other:
         other.empty, other.filled, other.decide = empty, filled, trace.decide
-        graph = _check_conditions(again(other), other, again)
+        graph = _check_conditions(again(other), other, again, not_empty)
     trace.guards.update(other.guards)
     for size, (low, high) in other.ranges.items():
         least, most = trace.ranges.get(size, (low, high))
@@ -158,12 +178,10 @@ def _traced_again(
 
 
 def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool:
-    """Return whether a trace in which selection `name` is empty returns arrays without elements, of the shapes
-    that `graph` has in this case, and whether `graph` runs then: x[0] of nothing does not.
+    """Return whether a trace in which selection `name` is empty returns what `graph` returns in this case, and
+    whether `graph` runs then: x[0] of nothing does not.
     """
-    values = {**trace.symbols, name: 0}
-    for other, count in trace.counts.items():  # a selection of an empty one is empty
-        values[other] = min(values.get(other, count.example), count.limit.value(values))
+    values = _example_sizes(trace, {name: 0})
 
     def shape_of(v: Value) -> list[int]:
         return [d.expression.value(values) if type(d) is Size else int(d) for d in v.shape]
@@ -172,8 +190,81 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
         x = o.inputs[0] if o in NEEDS_ELEMENTS else None
         if x is not None and 0 in shape_of(x) and 0 not in shape_of(o.outputs[0]):
             return False
+    same: _Same | None = None
     for v, w in zip(graph.outputs, empty.outputs, strict=True):
         shape = shape_of(v)
-        if (shape, v.dtype) != ([int(d) for d in w.shape], w.dtype) or 0 not in shape:
+        if 0 in shape and (shape, v.dtype) == ([int(d) for d in w.shape], w.dtype):
+            continue
+        same = same or _Same(graph, empty, values, _example_sizes(trace, {}))
+        if not same.values(v, w):
             return False
     return True
+
+
+def _example_sizes(trace: SymbolicTrace, given: Mapping[str, int]) -> dict[str, int]:
+    """Return an example of each size, where some are given: a selection of an empty one is empty."""
+    values = {**trace.symbols, **given}
+    for name, count in trace.counts.items():
+        values[name] = min(values.get(name, count.example), count.limit.value(values))
+    return values
+
+
+class _Same:
+    """A comparison of a graph in which some sizes are 0 with a trace in which they are: whether both compute the
+    same values after parts without elements are left out of concatenations.
+
+    sizes: the values of the symbols of both.
+    """
+
+    def __init__(self, graph: Graph, empty: Graph, *sizes: Mapping[str, int]) -> None:
+        self.graphs, self.sizes = (graph, empty), sizes
+        self.memo: dict[tuple[Value, Value], bool] = dict.fromkeys(zip(graph.inputs, empty.inputs), True)
+
+    def size(self, d: Any, number: int) -> Any:
+        """Return a size of the first or the second graph as a plain number."""
+        expression = d if isinstance(d, Expression) else getattr(d, "expression", None)
+        return d if expression is None else expression.value(self.sizes[number])
+
+    def parts(self, v: Value, number: int) -> tuple[Value, list[Value]]:
+        """Return a value, or the only one that it concatenates, and the values that this one concatenates."""
+        o = self.graphs[number].producers.get(v)
+        if o is None or o.op != "Concat":
+            return v, []
+        axis = o["axis"]
+        parts = [x for x in o.inputs if x is not None and self.size(x.shape[axis], number)]
+        return self.parts(parts[0], number) if len(parts) == 1 else (v, parts)
+
+    def values(self, v: Value, w: Value) -> bool:
+        """Return whether a value of the graph is one of the other trace."""
+        if (v, w) not in self.memo:
+            self.memo[v, w] = self._values(v, w)
+        return self.memo[v, w]
+
+    def _values(self, v: Value, w: Value) -> bool:
+        (v, mine), (w, others) = self.parts(v, 0), self.parts(w, 1)
+        if self.memo.get((v, w)):
+            return True
+        if v.const is not None or w.const is not None:
+            return self.constants(v, w)
+        o, q = self.graphs[0].producers.get(v), self.graphs[1].producers.get(w)
+        if o is None or q is None or (o.op, o.domain, o.attrs) != (q.op, q.domain, q.attrs):
+            return False
+        if v.dtype != w.dtype or o.outputs.index(v) != q.outputs.index(w):
+            return False
+        if o.body is not None and (q.body is None or compare(o.body, q.body) is not None):
+            return False
+        inputs, expected = (mine, others) if mine or others else (o.inputs, q.inputs)
+        return len(inputs) == len(expected) and all(
+            x is y if x is None or y is None else self.values(x, y) for x, y in zip(inputs, expected)
+        )
+
+    def constants(self, v: Value, w: Value) -> bool:
+        """Return whether two values are equal constants, which may hold sizes."""
+        if v.const is None or w.const is None or (v.dtype, v.const.shape) != (w.dtype, w.const.shape):
+            return False
+        first, second = elements_of(v.const), elements_of(w.const)
+        if first is None and second is None:
+            return v.const.tobytes() == w.const.tobytes()
+        mine = v.const.reshape(-1).tolist() if first is None else first
+        others = w.const.reshape(-1).tolist() if second is None else second
+        return [self.size(d, 0) for d in mine] == [self.size(d, 1) for d in others]

@@ -19,7 +19,7 @@ from anylayer.network import Array
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
 from anylayer.optimize.rules import ANY, END, rule
-from anylayer.tracing import trace
+from anylayer.tracing import record, trace
 
 _MAX_RANK = 12
 """Axes of an array that every operator of OpenVINO takes (MAX_ELTWISE_DIM_RANK of its CPU plugin)."""
@@ -371,6 +371,38 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
     message = f"x of shape {list(x.shape)} does not broadcast to the shape"
     safe = _check_value(new, o, good, wanted, new.constant(sizes), message)
     return new.emit(o, "Expand", [x, safe], **o.attrs)
+
+
+@rule("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", kind="must", targets=("openvino",))
+def _expanded_operand(new: Corrector, o: Op) -> list[Value] | None:
+    """Expand the result in place of an operand. OpenVINO does so, too, but gives an axis of size 0 size 1."""
+    operands, out = [v for v in o.inputs if v is not None], o.outputs[0]
+    if len(operands) != 2 or is_static(out.shape):
+        return None
+    rank = len(out.shape)
+    shapes = [(*[1] * (rank - len(v.shape)), *v.shape) for v in operands]
+    expansions = [new.operands(v, "Expand") for v in operands]
+    if not any(
+        e is not None and any(not isinstance(d, int) and other == 1 for d, other in zip(mine, others))
+        for e, mine, others in zip(expansions, shapes, shapes[::-1])
+    ):
+        return None
+    small = [v if e is None else e[0] for v, e in zip(operands, expansions)]
+    wanted = [v if e is None else e[1] for v, e in zip(operands, expansions)]
+    is_first = np.array([b == 1 or not isinstance(a, int) for a, b in zip(*shapes)])
+    sizes = [(*[1] * (rank - len(v.shape)), *v.shape) for v in small]
+    shape = [b if a == 1 else a for a, b in zip(*sizes)]
+
+    def expanded(a: Array, b: Array, *ends: Array) -> Any:
+        limits = [
+            record("Shape", [end], (len(v.shape),), np.int64) if e is None else end
+            for v, e, end in zip(operands, expansions, ends)
+        ]
+        first, second = (np.concatenate([np.ones(rank - len(x), np.int64), x]) for x in limits)
+        result = record(o.op, [a, b], shape, out.dtype, **o.attrs)
+        return record("Expand", [result, np.where(is_first, first, second)], out.shape, out.dtype)
+
+    return new.record(o, expanded, [*small, *wanted])
 
 
 @rule("RoiAlign", kind="must", targets=("openvino",))

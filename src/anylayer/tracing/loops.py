@@ -48,7 +48,8 @@ class Head:
     size: the name of the size that it asks for. ops, counts: how many operators and sizes the trace had. arrays:
     the values of the local arrays. lists: the contents of the local lists. state: everything that is not recorded.
     end: the offset of the question, and the answer that ends the loop. exits: the states where the iteration asks
-    whether one element is left, and would end the loop: see Loops.ends_at_one.
+    whether one element is left, and would end the loop: see Loops.ends_at_one. earlier: the conditions that the
+    code asked for before this question. asked: the places that ask for a size before the loop does, by its name.
     """
 
     size: str
@@ -61,6 +62,8 @@ class Head:
     end: tuple[int, bool] = (0, False)
     exits: list[Head] = field(default_factory=list)
     guards: set[Guard] = field(default_factory=set)
+    earlier: frozenset[Guard] = frozenset()
+    asked: dict[str, str] = field(default_factory=dict)
 
 
 def _head(frame: FrameType, size: str, graph: Graph) -> Head:
@@ -113,13 +116,19 @@ class Loops:
         here.
         """
         frame = _users_frame(sys._getframe(1))
-        has_while = any(not is_for for _, _, is_for in _loops_of(frame.f_code))
-        if not is_users(frame) or not has_while or not trace.asks_for_nothing(guard):
+        if not is_users(frame) or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
-        heads = self.heads.setdefault((frame, position_of(frame)), [])
+        key = frame, position_of(frame)
+        for other, earlier_heads in self.heads.items():
+            if other != key and earlier_heads and all(h.size != name for h in earlier_heads):
+                earlier_heads[-1].asked.setdefault(name, place_of(frame))
+        if not _may_ask_in_while(frame.f_code, key[1]):
+            return False
+        heads = self.heads.setdefault(key, [])
         heads.append(_head(frame, name, running_graph()))
         heads[-1].end = frame.f_lasti, not result
+        heads[-1].earlier = frozenset(trace.guards)
         if (
             len(heads) < _SEEN + (trace.turn or 0)
             or not _is_in_while(frame)
@@ -166,6 +175,14 @@ def _is_in_while(frame: FrameType, position: object = None) -> bool:
     if loop is None or loop[2]:
         return False
     return position is None or position in list(frame.f_code.co_positions())[loop[0] // 2 : loop[1] // 2 + 1]
+
+
+def _may_ask_in_while(code: CodeType, position: object) -> bool:
+    """Return whether a `while` contains an instruction at a place in the source. A compiler may repeat it before
+    the loop.
+    """
+    positions = list(code.co_positions())
+    return any(not is_for and position in positions[a // 2 : b // 2 + 1] for a, b, is_for in _loops_of(code))
 
 
 _OWN_REFERENCES = 3
@@ -281,14 +298,19 @@ class _Closing:
         if b.const is None or a.const is None or b.dtype != a.dtype or b.const.shape != a.const.shape:
             return False
         mine, other = elements_of(b.const), elements_of(a.const)
-        if mine is None or other is None:
-            return mine is other and b.const.tobytes() == a.const.tobytes()
-        return self.equal_sizes(mine, other)
+        if mine is None and other is None:
+            return b.const.tobytes() == a.const.tobytes()
+        first, second = (
+            c.reshape(-1).tolist() if e is None else e for c, e in ((b.const, mine), (a.const, other))
+        )
+        return self.equal_sizes(first, second)
 
     def equal_sizes(self, mine: Sequence[Any], other: Sequence[Any]) -> bool:
-        """Return whether sizes of the second iteration are those of the first."""
-        for i in range(3):
-            values = {n: 5 + 7 * i + 3 * k for k, n in enumerate(self.trace.ranges)}
+        """Return whether sizes of the second iteration are those of the first, while an element is left."""
+        names = [*self.trace.ranges]
+        samples = [dict.fromkeys(names, 1), dict.fromkeys(names, 2)]
+        samples += [{n: 5 + 7 * i + 3 * k for k, n in enumerate(names)} for i in range(3)]
+        for values in samples:
             renamed = {n: values.get(self.symbols.get(n, n), 1) for n in values}
             for x, y in zip(mine, other):
                 if getattr(x, "value", lambda _, x=x: x)(renamed) != getattr(y, "value", lambda _, y=y: y)(values):
@@ -349,7 +371,14 @@ class _Closing:
                     if len(at_exit.lists[name]) != len(end.lists[name]):
                         raise self.unfit(f"the list '{name}' grows after a question that ends the loop")
 
+    def require_one_question(self) -> None:
+        """Refuse an iteration that asks at two places whether anything is left for the next one."""
+        for head, following in pairwise(self.heads):
+            if following.size in head.asked:
+                raise self.unfit(f"{head.asked[following.size]} asks for it, too, before the iteration ends")
+
     def close(self) -> None:
+        self.require_one_question()
         changed = self.changes()
         self.leaves: dict[Value, set[Value]] = {}
         for a, b in changed.values():
@@ -407,7 +436,7 @@ class _Closing:
         trace.guards = {
             g: v
             for g, v in trace.guards.items()
-            if g not in exits and not (g.symbols <= heads and trace.asks_for_nothing(g))
+            if g in start.earlier or (g not in exits and not (g.symbols <= heads and trace.asks_for_nothing(g)))
         }
         for value in list(graph.counts)[start.counts :]:
             size = graph.counts.pop(value)
@@ -415,6 +444,8 @@ class _Closing:
                 for table in (trace.counts, trace.ranges):
                     table.pop(name, None)
                 trace.facts = {k: e for k, e in trace.facts.items() if name not in e.symbols}
+        for _ in range(_SEEN * (self.end.counts - self.middle.counts)):  # later sizes get other names than these
+            graph.counts[Value("removed", (), np.dtype(np.int64))] = 0
 
     def store(self, sized: Any, finals: dict[str, TracedArray], rows: dict[str, TracedArray]) -> None:
         """Give the local variables the results of the loop."""
