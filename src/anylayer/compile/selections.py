@@ -201,9 +201,9 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
     return True
 
 
-def _example_sizes(trace: SymbolicTrace, given: Mapping[str, int]) -> dict[str, int]:
-    """Return an example of each size, where some are given: a selection of an empty one is empty."""
-    values = {**trace.symbols, **given}
+def _example_sizes(trace: SymbolicTrace, fixed: Mapping[str, int]) -> dict[str, int]:
+    """Return an example of each size, where some are fixed: a selection of an empty one is empty."""
+    values = {**trace.symbols, **fixed}
     for name, count in trace.counts.items():
         values[name] = min(values.get(name, count.example), count.limit.value(values))
     return values
@@ -253,9 +253,9 @@ class _Same:
             return False
         if o.body is not None and (q.body is None or compare(o.body, q.body) is not None):
             return False
-        inputs, expected = (mine, others) if mine or others else (o.inputs, q.inputs)
-        return len(inputs) == len(expected) and all(
-            x is y if x is None or y is None else self.values(x, y) for x, y in zip(inputs, expected)
+        inputs, inputs_again = (mine, others) if mine or others else (o.inputs, q.inputs)
+        return len(inputs) == len(inputs_again) and all(
+            x is y if x is None or y is None else self.values(x, y) for x, y in zip(inputs, inputs_again)
         )
 
     def constants(self, v: Value, w: Value) -> bool:

@@ -388,12 +388,12 @@ def _expanded_operand(new: Corrector, o: Op) -> list[Value] | None:
     ):
         return None
     small = [v if e is None else e[0] for v, e in zip(operands, expansions)]
-    wanted = [v if e is None else e[1] for v, e in zip(operands, expansions)]
+    targets = [v if e is None else e[1] for v, e in zip(operands, expansions)]
     is_first = np.array([b == 1 or not isinstance(a, int) for a, b in zip(*shapes)])
     sizes = [(*[1] * (rank - len(v.shape)), *v.shape) for v in small]
     shape = [b if a == 1 else a for a, b in zip(*sizes)]
 
-    def expanded(a: Array, b: Array, *ends: Array) -> Any:
+    def expand_result(a: Array, b: Array, *ends: Array) -> Any:
         limits = [
             record("Shape", [end], (len(v.shape),), np.int64) if e is None else end
             for v, e, end in zip(operands, expansions, ends)
@@ -402,7 +402,7 @@ def _expanded_operand(new: Corrector, o: Op) -> list[Value] | None:
         result = record(o.op, [a, b], shape, out.dtype, **o.attrs)
         return record("Expand", [result, np.where(is_first, first, second)], out.shape, out.dtype)
 
-    return new.record(o, expanded, [*small, *wanted])
+    return new.record(o, expand_result, [*small, *targets])
 
 
 @rule("RoiAlign", kind="must", targets=("openvino",))
