@@ -114,7 +114,7 @@ $(VENV)/dev.stamp: pyproject.toml $(PY)
 # version of torch has a build for the CPU.
 $(VENV)/extras.stamp: $(VENV)/dev.stamp
 	$(PY) -m pip install --quiet kserve==0.21.0
-	$(PY) -m pip install --quiet torch==2.13.0 safetensors pyopencl av==18.1.0 netron==9.3.3 playwright==1.65.2 \
+	$(PY) -m pip install --quiet torch==2.13.0 safetensors keras==3.15.0 pyopencl av==18.1.0 netron==9.3.3 playwright==1.65.2 \
 		'ray[serve,data]==2.60.0' 'tritonclient[http]==2.73.0' pyarrow==26.0.1
 	@touch $@
 
