@@ -1,5 +1,7 @@
 """DummyData."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,8 @@ test_rejects_negative_dimension = rejects(
 )
 
 
-def test_sophgo_makes_inputs() -> None:
+def test_sophgo_makes_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (
         "layer { name: 'd' type: 'DummyData' top: 'd' "
         "dummy_data_param { shape { dim: 2 } data_filler { value: 1 } } }"
