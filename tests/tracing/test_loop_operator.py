@@ -130,3 +130,17 @@ def test_a_loop_without_a_limit_in_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, np.full(3, 64))
     with pytest.raises(Exception, match="idx=2147483647"):
         session.run(None, {"x": np.zeros(3, np.float32), "n": np.array(0)})
+
+
+def test_a_version_of_openvino_that_computes_loops_wrongly_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+    (tmp_path / "net.onnx").write_bytes(doubled_until("n", rows=False))
+    net = anylayer.read(tmp_path / "net.onnx")
+    net.compile("openvino")
+    monkeypatch.setattr(openvino, "__version__", "2026.3.0-22451")
+    with pytest.raises(
+        AnyLayerError, match=r"OpenVINO 2026\.3 computes loops wrongly; pip install 'openvino>=2026\.4'"
+    ):
+        net.compile("openvino")

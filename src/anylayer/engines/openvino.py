@@ -78,6 +78,16 @@ def _operations(model: Any) -> Iterator[Any]:
             yield from _operations(node.get_function())
 
 
+def _need_right_loops(graph: Graph) -> None:
+    """Raise EngineError for loops in a version that computes them wrongly: 2026.3 returned one row for 28."""
+    year, month = map(int, ov.__version__.split(".")[:2])
+    need(
+        (year, month) >= (2026, 4) or not any(o.op == "Loop" for o in graph.ops),
+        f"OpenVINO {year}.{month} computes loops wrongly; pip install 'openvino>=2026.4'",
+        EngineError,
+    )
+
+
 class OpenVinoProgram:
     """A compiled model of OpenVINO with one infer request per thread."""
 
@@ -92,6 +102,7 @@ class OpenVinoProgram:
         fixed = corrected(graph, "openvino", checking=True)
         graph, self._checks = fixed.graph, fixed.checks
         need_compilable(graph, "openvino", _MAX_OPERATORS)
+        _need_right_loops(graph)
         config: dict[str, Any] = {
             "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
             "PERFORMANCE_HINT": "LATENCY",
