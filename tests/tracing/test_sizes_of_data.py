@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 import anylayer
@@ -192,6 +193,10 @@ def test_a_count_in_a_type_that_cannot_hold_it_is_the_number_of_numpy() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.skipif(
+    tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 31),
+    reason="TopK of ONNX Runtime 1.30 does not sort NaN to the end",
+)
 def test_unique_keeps_one_nan() -> None:
     """OpenVINO's TopK does not sort NaN to the end: see docs/engines.md."""
     b, s = arrays()[0]
