@@ -195,7 +195,7 @@ def test_a_count_in_a_type_that_cannot_hold_it_is_the_number_of_numpy() -> None:
 
 @pytest.mark.skipif(
     tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 31),
-    reason="TopK of ONNX Runtime 1.30 does not sort NaN to the end",
+    reason="TopK of ONNX Runtime 1.30 does not sort NaN to the end: pip install 'onnxruntime>=1.31'",
 )
 def test_unique_keeps_one_nan() -> None:
     """OpenVINO's TopK does not sort NaN to the end: see docs/engines.md."""
