@@ -60,7 +60,7 @@ def trace_checked(
     except tracing.decisions.TooManyPaths as error:
         again = rebuild() if rebuild is not None else function
         try:
-            with tracing.joined_ifs.join_ifs():
+            with tracing.decisions.join_ifs():
                 return _attempts(again, types, prefix, rebuild, subject)
         except TraceError as cause:
             raise tracing.joined_ifs.with_reason(error, cause) from None
@@ -90,7 +90,7 @@ def _attempts(
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
     first: TraceError | None = None
     try:
-        if not tracing.joined_ifs.joins_ifs():
+        if not tracing.decisions.joins_ifs():
             return _trace_twice(function, types, prefix, None, subject)
     except (SizeDependsOnData, tracing.decisions.TooManyPaths):
         raise

@@ -9,7 +9,8 @@ which stores equal operators once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -130,6 +131,7 @@ class Run:
 
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 """The run that answers decisions; None where they are refused."""
+_joins: ContextVar[bool] = ContextVar("joins", default=False)
 
 
 def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -163,6 +165,21 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
         place=decisions[-1].place,
         kind=TooManyPaths,
     )
+
+
+@contextmanager
+def join_ifs() -> Iterator[None]:
+    """Let copies of the user's functions join their ifs inside the context."""
+    token = _joins.set(True)
+    try:
+        yield
+    finally:
+        _joins.reset(token)
+
+
+def joins_ifs() -> bool:
+    """Return whether copies of the user's functions join their ifs."""
+    return _joins.get()
 
 
 class TooManyPaths(TraceError):

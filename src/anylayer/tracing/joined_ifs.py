@@ -12,8 +12,6 @@ import builtins
 import copy
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -28,7 +26,6 @@ from anylayer.tracing.decisions import Decision, TooManyPaths, current_run
 from anylayer.tracing.python_numbers import PythonNumber, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
 
-_joins: ContextVar[bool] = ContextVar("joins", default=False)
 _ABSENT = object()
 _NAMES = _IF, _LOCALS, _UNBOUND = "_anylayer_if", "_anylayer_locals", "_anylayer_unbound"
 _EXPRESSIONS = (
@@ -43,21 +40,6 @@ _METHODS = frozenset((
     "sum", "mean", "max", "min", "any", "all", "astype", "item", "clip", "argmax", "argmin", "std", "var", "prod",
     "round", "dot", "reshape", "copy",
 ))  # fmt: skip
-
-
-@contextmanager
-def join_ifs() -> Iterator[None]:
-    """Let copies of the user's functions join their ifs inside the context."""
-    token = _joins.set(True)
-    try:
-        yield
-    finally:
-        _joins.reset(token)
-
-
-def joins_ifs() -> bool:
-    """Return whether copies of the user's functions join their ifs."""
-    return _joins.get()
 
 
 class BothSides:

@@ -29,8 +29,6 @@ _DTYPES: Mapping[type, Any] = {bool: np.dtype(bool), int: np.dtype(np.int64), fl
 _KINDS: Mapping[Any, type] = {bool: bool, int: int, float: float, Size: int, SizeReal: float}
 _MAX_POWER = 4
 """The largest exponent of an integer, because integers have 64 bits."""
-
-
 _MAX_SHIFT = 63
 
 
