@@ -115,6 +115,12 @@ class Loader:
             return False
         return shape[1] not in _CHANNELS and shape[3] in _CHANNELS
 
+    def load_single(self, specs: Sequence[str]) -> Loaded:
+        """Read what -i options say, which must give one item. Nothing stands for an input that they leave out."""
+        items = items_of(specs, list(self.types))
+        need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
+        return self.load(items[0])
+
     def load(self, item: Item) -> Loaded:
         """Read an item's files. Raises AnyLayerError for a file that cannot be read or does not fit its input."""
         loaded = Loaded({})
@@ -265,9 +271,7 @@ def feed(
         options = replace(options, size=options.size or "keep")
     arrays: dict[str, Array] = {}
     if specs:
-        items = items_of(specs, list(types))
-        need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-        loaded = Loader(net, types, options, shapes).load(items[0])
+        loaded = Loader(net, types, options, shapes).load_single(specs)
         arrays = loaded.arrays
         if images is not None:
             images.update(loaded.images)

@@ -65,6 +65,11 @@ class Plan:
     """The network's file, for error messages."""
 
     @property
+    def graphs(self) -> list[Graph]:
+        """The graphs that engines run, in computing order."""
+        return [step.graph for step in self.steps if isinstance(step, GraphStep)]
+
+    @property
     def native(self) -> list[tuple[str, str, str]]:
         """Return (node, layer type, library) for each layer that a native kernel computes."""
         kernels = [

@@ -12,7 +12,7 @@ from anylayer.corrections.corrector import Corrector, refused
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
-from anylayer.graph.operators import COMPARISONS, MODULAR, REDUCTIONS
+from anylayer.graph.operators import COMPARISONS, INDEXED, MODULAR, REDUCTIONS
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import ANY, END, rule
@@ -160,7 +160,7 @@ def _worst(array: Array) -> int:
 # ----------------------------------------------------------------------- indices
 
 
-@rule("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", kind="must", targets=("openvino",))
+@rule(*sorted(INDEXED), kind="must", targets=("openvino",))
 def _indices(new: Corrector, o: Op) -> list[Value] | None:
     """Clip indices to their range, and check whether one was out of range.
 

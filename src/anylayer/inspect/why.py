@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from anylayer.compile.inputs import input_types
-from anylayer.compile.plan import GraphStep, make_plan
+from anylayer.compile.plan import make_plan
 from anylayer.corrections import corrected
 from anylayer.engines import installed
 from anylayer.errors import EngineError, InputError, nearest, need
@@ -36,8 +36,7 @@ def why(
         return
     network = net.network
     plan = make_plan(network, net.definitions, input_types(network, shapes), network.outputs)
-    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
-    for graph in (g for g in graphs if any(o.scope == node for o in g.ops)):
+    for graph in (g for g in plan.graphs if any(o.scope == node for o in g.ops)):
         yield f"  records {_operators(graph, node)}"
         for engine in engines or [name for name, e in installed("cpu").items() if e.GENERAL]:
             yield from _for_engine(graph, node, engine)

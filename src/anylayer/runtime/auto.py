@@ -81,9 +81,8 @@ def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
     """Compile the plan on each installed engine that suits its graphs."""
     runners: dict[str, PlanRunner] = {}
     refusals: list[EngineError] = []
-    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
     for name, engine in installed(compilation.device).items():
-        if not (engine.GENERAL if compilation.exact else engine.suits(graphs)):
+        if not (engine.GENERAL if compilation.exact else engine.suits(plan.graphs)):
             continue
         try:
             require_precision(name, compilation.precision)

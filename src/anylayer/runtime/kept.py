@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 import anylayer
-from anylayer.compile.plan import GraphStep, Plan
+from anylayer.compile.plan import Plan
 from anylayer.compile.segments import EnginePart
 from anylayer.engines import engines
 from anylayer.graph import Graph, Value
@@ -35,6 +35,7 @@ from anylayer.libraries.machine import (
 )
 from anylayer.network import Array
 from anylayer.runtime.compilation import Compilation
+from anylayer.runtime.pairs import constant_bytes
 
 ALWAYS_MEASURE = "ANYLAYER_ALWAYS_MEASURE"
 """If this environment variable is set, no choice is read or kept."""
@@ -74,13 +75,12 @@ class Choice:
 
 
 def key_of_choice(compilation: Compilation, plan: Plan) -> str | None:
-    """Return the key of a plan's choice. None where choices are not kept: there is no folder, there is too much
-    data, or the user does not want it.
+    """Return the key of a plan's choice. None if choices are not kept, because there is no folder, because the
+    network has too much data, or because the user says so.
     """
     if os.environ.get(ALWAYS_MEASURE):
         return None
-    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
-    if cache_folder("choices") is None or sum(map(_constant_bytes, graphs)) > _MAX_BYTES:
+    if cache_folder("choices") is None or constant_bytes(plan) > _MAX_BYTES:
         return None
     digest = hashlib.sha256()
     digest.update(processor().encode("utf-8", "surrogatepass"))
@@ -93,7 +93,7 @@ def key_of_choice(compilation: Compilation, plan: Plan) -> str | None:
     )
     nodes = [(t.node.name, t.node.type, t.is_host_call, t.kernel is not None) for t in plan.nodes]
     digest.update(repr((anylayer.__version__, [*_packages()], how, plan.inputs, plan.outputs, nodes)).encode())
-    for graph in graphs:
+    for graph in plan.graphs:
         _add(digest, graph)
     return digest.hexdigest()
 
@@ -153,11 +153,6 @@ def _packages() -> Iterator[tuple[str, str, int]]:
             spec = find_spec(name)
             if spec is not None and spec.origin:
                 yield name, spec.origin, Path(spec.origin).stat().st_mtime_ns
-
-
-def _constant_bytes(graph: Graph) -> int:
-    arrays = {v: v.const for op in graph.ops for v in op.inputs if v is not None and v.const is not None}
-    return sum(array.nbytes for array in arrays.values())
 
 
 def _add(digest: Digest, graph: Graph) -> None:

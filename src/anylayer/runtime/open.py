@@ -205,8 +205,7 @@ def _suited_engines(compilation: Compilation, references: Sequence[Reference]) -
     the references' network."""
     if compilation.engine != "auto":
         return [compilation.engine]
-    steps = [step for r in references[:1] for step in r.runner.plan.whole.steps]
-    graphs = [step.graph for step in steps if isinstance(step, GraphStep)]
+    graphs = [graph for r in references[:1] for graph in r.runner.plan.whole.graphs]
     return [
         name
         for name, engine in installed(compilation.device).items()

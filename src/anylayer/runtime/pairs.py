@@ -91,7 +91,12 @@ class PairFinder:
         pieces = segments(plan)
         heavy = [piece for piece in pieces if piece.heavy]
         steps = [*with_parts(plan, [EnginePart(best, piece.nodes) for piece in pieces]).steps]
-        if not heavy or len(heavy) == len(pieces) or len(steps) != len(pieces) or _weights(plan) > _MAX_WEIGHTS:
+        if (
+            not heavy
+            or len(heavy) == len(pieces)
+            or len(steps) != len(pieces)
+            or constant_bytes(plan) > _MAX_WEIGHTS
+        ):
             return None
         graphs = [(step, piece) for step, piece in zip(steps, pieces) if isinstance(step, GraphStep)]
         suited = {
@@ -142,10 +147,9 @@ def _run(programs: Sequence[Program], inputs: Sequence[Sequence[Array]]) -> None
         program(arrays)
 
 
-def _weights(plan: Plan) -> int:
+def constant_bytes(plan: Plan) -> int:
     """Return the bytes of the constants that a plan's graphs read."""
-    graphs = [step.graph for step in plan.steps if isinstance(step, GraphStep)]
-    constants = {v: v.const for graph in graphs for o in graph.ops for v in o.inputs if v is not None}
+    constants = {v: v.const for graph in plan.graphs for o in graph.ops for v in o.inputs if v is not None}
     return sum(array.nbytes for array in constants.values() if array is not None)
 
 

@@ -11,11 +11,25 @@ from anylayer.graph.place import refusal
 from anylayer.tracing.array import Selection
 
 
-class GrownList(Selection):
+class TracedList(Selection):
+    """A list whose elements are one array."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
+
+    @property
+    def __class__(self) -> type:
+        return list
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        raise TypeError("the __class__ of a traced list cannot be set")
+
+
+class GrownList(TracedList):
     """A list after a loop: some elements, then one for each row of an array whose size depends on data."""
 
     __slots__ = ("array", "before", "rows")
-    __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
 
     def __init__(self, before: Sequence[Any], rows: Any) -> None:
         self.before, self.rows = list(before), rows
@@ -38,14 +52,6 @@ class GrownList(Selection):
         if x.ndim < 2 or function not in (np.vstack, np.concatenate):
             self._refuse()
         return x[:, 0] if x.shape[1] == 1 else x.reshape(-1, *x.shape[2:])
-
-    @property
-    def __class__(self) -> type:
-        return list
-
-    @__class__.setter
-    def __class__(self, cls: type) -> None:
-        raise TypeError("the __class__ of a traced list cannot be set")
 
     def __getitem__(self, key: Any) -> Any:
         element = self.made()[key]
@@ -93,11 +99,10 @@ _MAX_NUMBERS = 64
 """The largest array whose elements are recorded one by one."""
 
 
-class ListOfArray(Selection):
+class ListOfArray(TracedList):
     """The list that x.tolist() returns of a large array. Functions that take an array get all of it."""
 
     __slots__ = ("array",)
-    __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -106,14 +111,6 @@ class ListOfArray(Selection):
         """Return the array in the dtype of Python's numbers."""
         kind = self.array.dtype.kind
         return self.array if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
-
-    @property
-    def __class__(self) -> type:
-        return list
-
-    @__class__.setter
-    def __class__(self, cls: type) -> None:
-        raise TypeError("the __class__ of a traced list cannot be set")
 
     def __getitem__(self, key: Any) -> Any:
         return self.array[key].tolist()

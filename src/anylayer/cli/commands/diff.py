@@ -27,10 +27,8 @@ from anylayer.cli.command import (
 from anylayer.cli.files import to_json
 from anylayer.cli.image_options import image_options, preprocessing_of
 from anylayer.cli.inputs import Loader
-from anylayer.cli.items import items_of
 from anylayer.cli.progress import progress
 from anylayer.compile.inputs import input_types
-from anylayer.errors import InputError, need
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -129,10 +127,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _inputs(net: Net, shapes: Mapping[str, Any], options: dict[str, Any]) -> dict[str, Array] | None:
-    """Return the arrays of the -i options, made for A. None stands for noise."""
+    """Return the arrays of the -i options, made for A; None if all inputs are noise."""
     if not options["inputs"]:
         return None
     types = input_types(net.network, shapes)
-    items = items_of(options["inputs"], list(types))
-    need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-    return Loader(net, types, preprocessing_of(options), shapes).load(items[0]).arrays
+    return Loader(net, types, preprocessing_of(options), shapes).load_single(options["inputs"]).arrays

@@ -26,7 +26,6 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import Loader
-from anylayer.cli.items import items_of
 from anylayer.cli.progress import progress
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, need, some
@@ -96,9 +95,7 @@ def _inputs(net: Net, options: Mapping[str, Any]) -> dict[str, Array]:
     types = input_types(net.network, shapes)
     if not options["inputs"]:
         return {}
-    items = items_of(options["inputs"], list(types))
-    need(len(items) == 1, f"this command needs one file per input, got {len(items)}", InputError)
-    return Loader(net, types, shapes=shapes).load(items[0]).arrays
+    return Loader(net, types, shapes=shapes).load_single(options["inputs"]).arrays
 
 
 def _expected_outputs(net: Net, specs: Sequence[str]) -> dict[str, Array]:
