@@ -342,6 +342,28 @@ def test_last_nodes_are_compared_on_noise_if_the_output_is_saturated(tmp_path: P
     assert not wrong.same and wrong.verdict == "the last nodes before output 'scores' differ on noise"
 
 
+CROPPED = """input: "x" input_shape { dim: 1 dim: 1 dim: 4 dim: 4 }
+layer { name: "pad" type: "Pooling" bottom: "x" top: "pad" pooling_param { kernel_size: 3 pad: 2 } }
+layer { name: "power" type: "Power" bottom: "pad" top: "power" power_param { scale: 900 shift: 900 } }
+layer { name: "crop" type: "Crop" bottom: "power" bottom: "x" top: "crop" crop_param { axis: 2 offset: 1 } }
+layer { name: "scores" type: "Sigmoid" bottom: "crop" top: "scores" }
+"""
+
+
+def test_last_nodes_may_read_the_shape_of_an_input(tmp_path: Path) -> None:
+    (tmp_path / "a.prototxt").write_text(CROPPED)
+    net = anylayer.read(tmp_path / "a.prototxt")
+    net.write(tmp_path / "a.onnx")
+    x = {"x": np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)}
+    found = anylayer.diff(net, tmp_path / "a.onnx", x)
+    assert found.same and [o.alone for o in found.outputs] == [True]
+    values = CROPPED.replace('type: "Crop"', 'type: "Eltwise"').replace("crop_param { axis: 2 offset: 1 }", "")
+    (tmp_path / "b.prototxt").write_text(values.replace("pad: 2", "pad: 1"))
+    added = anylayer.read(tmp_path / "b.prototxt")
+    added.write(tmp_path / "b.onnx")
+    assert anylayer.diff(added, tmp_path / "b.onnx", x).same
+
+
 def test_weights_that_the_inputs_do_not_read_are_named(tmp_path: Path) -> None:
     info, data = onnx.helper.make_tensor_value_info, onnx.numpy_helper.from_array
     nodes = [

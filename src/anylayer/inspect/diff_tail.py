@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from anylayer.compile.noise import telling_noise
 from anylayer.errors import AnyLayerError
 from anylayer.inspect.correspondence import Link, Side, tells
@@ -16,7 +18,7 @@ def tail_error(comparer: Comparer, output: str) -> float | None:
     """Return the relative error of an output of B for noise in place of the last values that tell something.
 
     None where the nodes after those values do not compute from the same ones in A and in B, or do not run on
-    noise, or where their result tells too little, too.
+    noise, or where their result tells too little, too. Nodes of A may read another value for its shape alone.
     """
     a, b, value = comparer.a, comparer.b, comparer.outputs[output]
     telling = {n: link for n, link in comparer.links.items() if tells(a.values[link.name]) and n != output}
@@ -24,10 +26,10 @@ def tail_error(comparer: Comparer, output: str) -> float | None:
     links = {n: telling[n] for i in nodes for n in b.data_inputs(b.nodes[i]) if n in telling}
     start = {link.name for link in links.values()}
     mine = a.between(start, value)
-    if not nodes or not mine or not _inputs(a, mine) <= start or not _inputs(b, nodes) <= links.keys():
+    if not nodes or not mine or not _inputs(b, nodes) <= links.keys():
         return None
     try:
-        return _compare(comparer, output, mine, nodes, links)
+        return _compare(comparer, output, mine, nodes, links, _inputs(a, mine) - start)
     except AnyLayerError:  # noise may not suit the nodes
         return None
 
@@ -39,7 +41,12 @@ def _inputs(side: Side, nodes: list[int]) -> set[str]:
 
 
 def _compare(
-    comparer: Comparer, output: str, mine: list[int], nodes: list[int], links: Mapping[str, Link]
+    comparer: Comparer,
+    output: str,
+    mine: list[int],
+    nodes: list[int],
+    links: Mapping[str, Link],
+    shaping: set[str],
 ) -> float | None:
     a, b, value = comparer.a, comparer.b, comparer.outputs[output]
     chosen = [a.nodes[i] for i in mine]
@@ -54,6 +61,10 @@ def _compare(
         return NumpyRunner(network, a.definitions, network.outputs)([arrays[n] for n in types], {})
 
     arrays, results, told = telling_noise(network, a.definitions, types, run, fixed=fixed)
+    if shaping - fixed.keys():
+        others = {n: np.roll(x, 1) + np.ones_like(x) if n in shaping else x for n, x in arrays.items()}
+        if not np.array_equal(run(others)[value], results[value], equal_nan=True):
+            return None
     values = dict(b.constants)
     for name, link in links.items():
         values[name] = link.how(arrays[link.name]).astype(comparer.values[name].dtype)
