@@ -184,6 +184,52 @@ def test_function_that_fails_for_every_array_is_not_blamed_on_tracing(
     assert "traced" not in str(caught.value)
 
 
+def kept_rows(x: Any) -> Any:
+    kept = x[x[:, 0] > 0]
+    return kept if len(kept) else np.array([])
+
+
+def kept_rows_or_none(x: Any) -> Any:
+    mask = x[:, 0] > 0
+    if mask.sum() == 0:
+        return None, []
+    return x[mask, :2], np.nonzero(mask)[0]
+
+
+def kept_positions(x: Any) -> Any:
+    if (x[:, 0] <= 0).all():
+        return []
+    order = np.nonzero(x[:, 0] > 0)[0]
+    kept = []
+    while order.size > 0:
+        kept.append(order[0])
+        order = order[1:][x[order[1:], 1] > 0]
+    return kept
+
+
+@pytest.mark.parametrize("function", [kept_rows, kept_rows_or_none, kept_positions])
+def test_nothing_has_the_type_of_the_other_paths(tmp_path: Path, function: Callable[..., Any]) -> None:
+    random = np.random.default_rng(0)
+    some, none = random.uniform(-1, 1, (6, 3)), -np.ones((6, 3))
+    outputs = []
+    for x in (some, none):
+        x = x.astype(np.float32)
+        assert anylayer.export(function, x, path=tmp_path / "f.onnx").checks[0].ok
+        want = function(x)
+        got = run(tmp_path / "f.onnx", x=x)
+        outputs.append([*got.values()])
+        for y, z in zip(outputs[-1], want if type(want) is tuple else [want]):
+            np.testing.assert_array_equal(y.ravel(), np.ravel([] if z is None else z))
+    for first, second in zip(*outputs):
+        assert len(first) and second.shape == (0, *first.shape[1:])
+        assert first.dtype == second.dtype
+
+
+def test_a_dict_in_a_list_becomes_outputs(tmp_path: Path) -> None:
+    anylayer.export(lambda x: [{"low": x.min(), "high": x.max()}, x], X, path=tmp_path / "f.onnx")
+    assert list(run(tmp_path / "f.onnx", x=X)) == ["output0.low", "output0.high", "output1"]
+
+
 @pytest.mark.parametrize(
     ("function", "inputs", "message"),
     [
@@ -206,6 +252,8 @@ def test_function_that_fails_for_every_array_is_not_blamed_on_tracing(
         ),
         (lambda x: (row for row in x), [X], "output 'output' is of type generator"),
         (lambda x: {"rows": [x, x[0]]}, [X], "output 'rows' is a list of arrays or lists of different shapes"),
+        (lambda x: "text", [X], "output 'output' holds text, which a file cannot hold; return numbers"),
+        (lambda x: [*zip(x, ["a", "b"])], [X], "output 'output0' holds text, which a file cannot hold"),
         (lambda x: {"rows": [[1, 2], [3]]}, [X], "output 'rows' is a list of arrays or lists of different shapes"),
     ],
 )
@@ -218,7 +266,7 @@ def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any],
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: "text", "output 0 of forward is an array of <U4. Return arrays of real numbers"),
+        (lambda x: np.array("text"), "output 0 of forward is an array of <U4. Return arrays of real numbers"),
         (lambda x: (x, np.datetime64("2020-01-01")), r"output 1 of forward is an array of datetime64\[D\]"),
         *(
             [(lambda x: np.arange(3, dtype=np.longdouble), "output 0 of forward is an array of float")]

@@ -22,12 +22,16 @@ from anylayer.errors import (
 )
 from anylayer.graph import Graph
 from anylayer.graph.guards import symbolic_trace
-from anylayer.graph.symbolic import plain
+from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import is_empty, plain
 from anylayer.layer import Definition
 from anylayer.network import Array, Network, Node, TensorType, open_text
 from anylayer.numerics import uniform_noise
 from anylayer.tracing import SizeDependsOnData, trace_checked
+from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.grown import GrownList, TracedList
 from anylayer.tracing.python_numbers import as_arrays
+from anylayer.tracing.record import current_graph
 
 _OUTSIDE = "<function of the network>"
 
@@ -116,24 +120,10 @@ def _layer(
     function: Callable[..., Any], name: str, types: Sequence[TensorType]
 ) -> tuple[list[str], type, list[np.dtype[Any]]]:
     """Return the names of the outputs, a layer class whose `forward` is the function, and the outputs' dtypes."""
-    found = _Names()
+    results = Results()
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
-        result = function(*inputs)
-        if isinstance(result, (tuple, list)):
-            result = {f"output{i}": y for i, y in enumerate(result)}
-        elif not isinstance(result, dict):
-            result = {"output": result}
-        found.names = [str(key) for key in result]
-        for name, y in result.items():
-            if isinstance(y, (list, tuple)):
-                _shape_of(name, y)
-        values = map(as_arrays, result.values())
-        arrays = [y if hasattr(y, "__array_function__") else np.asarray(y) for y in values]
-        for name, given, array in zip(result, result.values(), arrays):
-            kind = type(given).__name__
-            need(array.dtype != object, f"output '{name}' is of type {kind}, which a file cannot hold", InputError)
-        return arrays
+        return results.arrays(function(*inputs), np.asarray)
 
     # The tracer inspects user code for state and randomness, but not the code of this package.
     module = getattr(function, "__module__", None) or "given"
@@ -160,11 +150,12 @@ def _layer(
                 graph = traced()
     except TraceError as error:
         raise _own_error(instance.forward, types, error) or error from error.__cause__
-    names = list(found.names)
+    names = list(results.names)
     if not names:
         raise InputError("returns no array")
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
+    results.learn(graph)
     return names, cls, [v.dtype for v in graph.outputs]
 
 
@@ -187,14 +178,83 @@ def _own_error(
     return None
 
 
-class _Names:
-    """The names of the outputs that a function has returned."""
+class Results:
+    """The results of a function as named outputs.
 
-    names: Sequence[str] = ()
+    Where one path of a function returns nothing (None, [] or an array without elements), the output has the dtype
+    and the columns of the other paths, and no rows. A list that a loop fills is one output.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.types: list[TensorType] = []
+        self.is_list = False
+        self.absent: dict[str, str] = {}
+
+    def learn(self, graph: Graph) -> None:
+        """Set the types of the outputs from a trace of the function."""
+        self.types = [
+            TensorType.of([int(d) if isinstance(d, int) else 0 for d in v.shape], v.dtype) for v in graph.outputs
+        ]
+        for name, v in zip(self.names, graph.outputs):
+            need(v not in graph.nothing or name not in self.absent, self.absent.get(name, ""), InputError)
+
+    def arrays(self, result: Any, as_array: Callable[[Any], Any]) -> list[Any]:
+        """Return what the function has returned as arrays.
+
+        as_array: np.asarray, or what takes its place while the function is traced.
+        """
+        named = self._named(result)
+        self.names = [name for name, _ in named]
+        return [self._array(i, name, y, as_array) for i, (name, y) in enumerate(named)]
+
+    def _named(self, result: Any) -> list[tuple[str, Any]]:
+        """Return the outputs with their names. Those of a dict in a list or a dict are named `output0.key`."""
+        if type(result) is GrownList:
+            self.is_list = True
+        if isinstance(result, (tuple, list)) and not self.is_list and len(result):
+            result = {f"output{i}": y for i, y in enumerate(result)}
+        named = [*result.items()] if isinstance(result, dict) else [("output", result)]
+        return [
+            (f"{name}.{key}" if isinstance(y, dict) else str(name), z)
+            for name, y in named
+            for key, z in (y.items() if isinstance(y, dict) else [("", y)])
+        ]
+
+    def _array(self, number: int, name: str, given: Any, as_array: Callable[[Any], Any]) -> Any:
+        """Return an output as an array."""
+        is_list = isinstance(given, (list, tuple)) and not issubclass(type(given), TracedList)
+        if is_list or isinstance(given, (str, bytes)):
+            _shape_of(name, given)
+        y = as_arrays(selected(given))
+        kind = type(given).__name__
+        rule = f"output '{name}' is of type {kind}, which a file cannot hold"
+        if given is None or (is_list and not given):
+            if given is None or name == "output":
+                self.absent[name] = rule if given is None else "returns no array"
+            y = np.zeros(0)
+        array = y if hasattr(y, "__array_function__") else as_array(y)
+        need(array.dtype != object, rule, InputError)
+        if not is_static(array.shape) or not is_empty(array.shape):
+            return array
+        graph = current_graph.get()
+        if graph is None:
+            like = self.types[number] if number < len(self.types) else TensorType.of(array.shape, array.dtype)
+            return np.zeros((0, *like.shape[1:]), like.dtype)
+        value = graph.constant(np.zeros(array.shape, array.dtype))
+        graph.nothing.add(value)
+        return TracedArray(graph, value)
 
 
 def _shape_of(name: str, given: Any) -> tuple[int, ...]:
-    """Return the shape of an output of a function. Raises InputError for a list of arrays of different shapes."""
+    """Return the shape of an output of a function. Raises InputError for a list of arrays of different shapes, and
+    for text.
+    """
+    if isinstance(given, (str, bytes)):
+        raise InputError(
+            f"output '{name}' holds text, which a file cannot hold; return numbers, such as the positions of the "
+            "texts in a list"
+        )
     if not isinstance(given, (list, tuple)):
         return tuple(getattr(given, "shape", ()))
     shapes = {_shape_of(name, item) for item in given}

@@ -132,6 +132,7 @@ class Graph:
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
     exist outside of it. `decided` are the decisions by data, if there are any.
+    `nothing` are outputs without elements that get the type of those of other paths.
     `filled` maps the size of a filled selection and a number to a boolean: whether as many elements are selected.
     """
 
@@ -149,6 +150,7 @@ class Graph:
         self.counts: dict[Value, Any] = {}
         self.selections: list[Value] = []
         self.inside: set[Value] = set()
+        self.nothing: set[Value] = set()
         self.decided: Decisions | None = None
         self.filled: dict[tuple[str, int], Value] = {}
         self._constants: dict[Any, Value] = {}
@@ -403,7 +405,9 @@ class Graph:
         self.notes.extend(n for n in other.notes if n not in self.notes)
         self.counts.update({values[v]: d for v, d in other.counts.items() if v in values})
         self.selections.extend(values[v] for v in other.selections if v in values)
-        return [mapped(v) for v in other.outputs]
+        outputs = [mapped(v) for v in other.outputs]
+        self.nothing.update(values[v] for v in other.nothing if v in values)
+        return outputs
 
     def __str__(self) -> str:
         lines = [f"({', '.join(map(repr, self.inputs))}) -> ({', '.join(map(repr, self.outputs))})"]

@@ -372,6 +372,10 @@ def join(
         return a
     if _same_type(a, b):
         return _Join(graph, decision).value(a, b)
+    if a in graph.nothing and b.shape:
+        a = graph.constant(np.zeros((0, *b.shape[1:]), b.dtype))
+    elif b in graph.nothing and a.shape:
+        b = graph.constant(np.zeros((0, *a.shape[1:]), a.dtype))
     first, second = a.shape, b.shape
     if a.dtype != b.dtype or not (first and second) or not same_shape(first[1:], second[1:]):
         raise refusal(

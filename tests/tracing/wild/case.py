@@ -14,9 +14,11 @@ import numpy as np
 from anylayer.caffe import Layer
 from anylayer.caffe.python_layer import definition_of
 from anylayer.compile.selections import trace_with_selections
+from anylayer.function_nodes import Results
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.tracing import call_user, trace_checked
+from anylayer.tracing.rules.concatenation import array_like
 
 Inputs = Callable[[np.random.Generator, float], Sequence[Any]]
 SHARES = (0.4, 0.0, 1.0, 0.1, 0.7)
@@ -59,7 +61,8 @@ class Case:
         if isinstance(self.subject, type):
             instance = self.subject({}, [])
             return instance, lambda arrays: _listed(call_user(instance.forward, arrays))
-        return self.subject, lambda arrays: _listed(call_user(self.subject, *arrays))
+        results = _RESULTS.setdefault(self.subject, Results())
+        return self.subject, lambda arrays: results.arrays(call_user(self.subject, *arrays), array_like)
 
     def want(self, arrays: Sequence[Array]) -> list[Array]:
         """Return what NumPy computes."""
@@ -76,14 +79,19 @@ class Case:
             return function
 
         types = [TensorType.of(x.shape, x.dtype) for x in self.given(0)]
-        return trace_with_selections(
+        graph = trace_with_selections(
             lambda sized: trace_checked(attempt(), sized, rebuild=attempt, subject=lambda: tried[-1]), types
         )
+        if self.subject in _RESULTS:
+            _RESULTS[self.subject].learn(graph)
+        return graph
+
+
+_RESULTS: dict[Any, Results] = {}
+"""The results of each function as anylayer.export returns them."""
 
 
 def _listed(result: Any) -> list[Any]:
-    if isinstance(result, dict):
-        return list(result.values())
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 

@@ -191,7 +191,7 @@ def array_of_columns(boxes, scores):
     return np.array([np.zeros(kept.shape[0]), kept[:, 0], kept[:, 1], -kept[:, 2], -kept[:, 3]]).T
 
 
-@wild(scored, "return arrays of one dtype")
+@wild(scored)
 def empty_list_if_nothing(boxes, scores):
     kept = boxes[scores > 0.5]
     if len(kept) == 0:
@@ -199,7 +199,7 @@ def empty_list_if_nothing(boxes, scores):
     return kept
 
 
-@wild(scored, "not an array of numbers")
+@wild(scored)
 def none_if_nothing(boxes, scores):
     kept = boxes[scores > 0.5]
     if len(kept) == 0:
