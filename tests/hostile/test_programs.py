@@ -24,7 +24,13 @@ from .programs.stated import INPUTS, ROWS, Row
 
 @pytest.mark.parametrize(
     ("engine", "seeds"),
-    [("onnxruntime", range(60)), ("openvino", range(60, 75)), ("open:onnxruntime", range(75, 85))],
+    [
+        ("onnxruntime", range(60)),
+        ("openvino", range(60, 75)),
+        ("open:onnxruntime", range(75, 85)),
+        ("open:file:onnxruntime", range(85, 90)),
+        ("file:openvino", range(90, 95)),
+    ],
 )
 def test_engines_compute_programs_like_numpy(engine: str, seeds: range) -> None:
     wrong = {}
@@ -41,6 +47,15 @@ def test_seed_determines_the_program() -> None:
     for first, second in zip(a.feeds, b.feeds):
         for name in first:
             np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_programs_take_every_path_with_exact_values() -> None:
+    programs = [p for p in map(make, range(80)) if p.exact]
+    assert len(programs) > 15
+    for keyword in ("while ", "for ", "if ", "elif ", "continue", "break", ".append("):
+        assert any(keyword in p.text for p in programs), keyword
+    for p in programs:
+        assert all((x * 4 == np.round(x * 4)).all() for feed in p.feeds for x in feed.values())
 
 
 def test_command_counts_results(capsys: pytest.CaptureFixture[str]) -> None:

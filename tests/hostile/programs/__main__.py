@@ -114,9 +114,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.programs", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="number of programs")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first program")
-    parser.add_argument(
-        "-e", "--engine", action="append", help="an engine, may be repeated [onnxruntime]; open:ENGINE: open sizes"
-    )
+    names = "ENGINE, open:ENGINE (open sizes), file:ENGINE (a written file) or open:file:ENGINE"
+    parser.add_argument("-e", "--engine", action="append", help=f"{names}; may be repeated [onnxruntime]")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no program after so long")
     parser.add_argument("--show", type=int, metavar="SEED", help="print the program of a seed, and run nothing")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from anylayer.api import Net
-from anylayer.errors import AnyLayerError
+from anylayer.convert.conversion import Conversion
+from anylayer.errors import AnyLayerError, EngineError
 from anylayer.layer import Definition
 from anylayer.network import Network, Node, TensorType
 
@@ -26,6 +27,7 @@ TOLERANCE = {"f4": 1e-4, "f8": 1e-4, "f2": 1e-2}
 """The tolerance, relative to the largest value and to the size of each value."""
 HALF_TOLERANCE = 2e-3
 """The tolerance on OpenVINO for a program with float16, which OpenVINO computes in float32."""
+_CONDITIONS = "the sizes must fulfil: "
 _STEPS = 16
 """How often last bits are changed, to see the effect of rounding on the outputs."""
 
@@ -56,20 +58,25 @@ def network(program: Program, folder: Path) -> tuple[Net, Any]:
 def judge(program: Program, engine: str) -> Verdict:
     """Run a program on an engine with all its inputs, and compare the results with NumPy.
 
-    An engine's name after "open:" compiles one program for every size; equal sizes have one name.
+    engine: its name. With "file:" before it, the written file is run by the plain engine; with "open:" before
+    that, one program or file serves every size.
     """
+    feeds = [*program.feeds]
     shapes = None
     if engine.startswith("open:"):
         engine = engine.removeprefix("open:")
         shapes = {n: tuple(f"n{d}" if d > 1 else d for d in x.shape) for n, x in program.feeds[0].items()}
+        shapes = program.shapes or shapes
+        feeds += program.others
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         net, cls = network(program, Path(folder))
         try:
-            model = net.compile(engine=engine, threads=1, shapes=shapes)
-            reason = _brief(model.host_calls[0][2]) if model.host_calls else ""
-            for feed in program.feeds:
-                verdict = _compared(program, cls, model, feed, engine)
+            run, reason, conditions = _model(net, engine, shapes, Path(folder))
+            for feed in (f for f in feeds if _is_allowed(f, shapes, conditions)):
+                verdict = _compared(program, cls, run, feed, engine.removeprefix("file:"))
+                if verdict is not None and verdict.what == "differs" and "file:" in engine:
+                    _file(net, engine.removeprefix("file:"), shapes, Path(folder), verify=True)  # may refuse it
                 if verdict is not None:
                     return verdict
         except AnyLayerError as error:
@@ -77,6 +84,65 @@ def judge(program: Program, engine: str) -> Verdict:
         except Exception:
             return Verdict("raises", traceback.format_exc()[-1500:])
     return Verdict("in Python", reason) if reason else Verdict("traced")
+
+
+def _is_allowed(feed: dict[str, Any], shapes: Any, conditions: Sequence[str]) -> bool:
+    """Return whether the inputs' sizes fulfil the conditions that a file states."""
+    named = {e: d for n, shape in (shapes or {}).items() for e, d in zip(shape, feed[n].shape)}
+    return all(eval(c, {}, named) for c in conditions)
+
+
+def _model(
+    net: Net, engine: str, shapes: Any, folder: Path
+) -> tuple[Callable[[dict[str, Any]], Any], str, Sequence[str]]:
+    """Return a function that runs a network, why it has a host call ("": it has none), and the conditions on sizes
+    that a file states.
+    """
+    if engine.startswith("file:"):
+        run, written = _file(net, engine.removeprefix("file:"), shapes, folder)
+        stated = [n.removeprefix(_CONDITIONS).split("; ") for n in written.notes if n.startswith(_CONDITIONS)]
+        return run, "", [c for conditions in stated for c in conditions]
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        model = net.compile(engine=engine, threads=1, shapes=shapes)
+    if shapes is not None and model.open_sizes is None:
+        raise EngineError("; ".join(str(n.message) for n in notes) or "no size is open")
+    return model, _brief(model.host_calls[0][2]) if model.host_calls else "", ()
+
+
+def _file(
+    net: Net, engine: str, shapes: Any, folder: Path, *, verify: bool = False
+) -> tuple[Callable[[dict[str, Any]], Any], Conversion]:
+    """Write a network, and return a function that runs the file in the plain engine, and what was written."""
+    outputs = list(net.network.outputs)
+    if engine == "openvino":
+        written = net.write(folder / "program.xml", shapes=shapes, verify=verify)
+        import openvino
+
+        core = openvino.Core()
+        hint = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+        compiled = core.compile_model(str(folder / "program.xml"), "CPU", hint)
+
+        def run(feed: dict[str, Any]) -> Any:
+            found = compiled([next(feed[n] for n in p.get_names() if n in feed) for p in compiled.inputs])
+            return dict(zip(outputs, (np.array(found[p]) for p in compiled.outputs), strict=True))
+
+        return run, written
+    written = net.write(folder / "program.onnx", shapes=shapes, verify=verify)
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    session = onnxruntime.InferenceSession(
+        str(folder / "program.onnx"), options, providers=["CPUExecutionProvider"]
+    )
+    wanted = {i.name for i in session.get_inputs()}
+
+    def run_session(feed: dict[str, Any]) -> Any:
+        found = session.run(outputs, {n: x for n, x in feed.items() if n in wanted})
+        return dict(zip(outputs, found, strict=True))
+
+    return run_session, written
 
 
 def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engine: str) -> Verdict | None:
@@ -88,7 +154,7 @@ def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engi
     got = model({n: x.copy() for n, x in feed.items()})
     if not any(_off(got[name], w, np.zeros(w.shape)) for name, w in zip(got, want)):
         return None
-    free = _free(program, feed, want, engine)
+    free = [np.zeros(w.shape) for w in want] if program.exact else _free(program, feed, want, engine)
     for i, (name, w) in enumerate(zip(got, want)):
         off = _off(got[name], w, free[i])
         if off:

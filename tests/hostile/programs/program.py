@@ -4,6 +4,7 @@ seed.
 
 from __future__ import annotations
 
+import re
 import textwrap
 import warnings
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from . import grammar
+from . import flow, flow_statements, grammar
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e-30)
 _MOST = 2000
 """The number of values of the largest variable."""
+_FLOW = 0.7
+"""The share of the programs with loops and branches on data."""
 _HEAD = """import numpy as np
 
 
@@ -26,9 +29,34 @@ class Program:
 
     def halved(self, x):
         return x * np.float32(0.5)
-
+{methods}
     def forward(self, inputs):
         {names} = inputs
+"""
+_METHODS = """
+    def overlap(self, box, others):
+        low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:4], others[:, 2:4])
+        common = np.prod(np.maximum(high - low, 0), axis=1)
+        area = (box[2] - box[0]) * (box[3] - box[1])
+        areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
+        return common / np.maximum(area + areas - common, 1)
+
+    def clipped(self, x, top):
+        if x.max() > top:
+            x = np.minimum(x, top)
+        return x
+
+    def first_above(self, x, least):
+        for e in x:
+            if e > least:
+                return e
+        return x[0] - 1
+
+    def above(self, x, least):
+        chosen = x[x > least]
+        if len(chosen) == 0:
+            return x[:1]
+        return chosen
 """
 
 
@@ -36,6 +64,9 @@ class Program:
 class Program:
     """A program. `feeds` are dicts of arrays: noise, small integers, zeros. If it is `special`, one more feed has
     NaN and infinity among its floats.
+
+    A program with loops and branches on data is `exact`: it rounds nothing, so that no branch may differ. Its
+    inputs have sizes with names, `shapes`, and `others` are feeds of other sizes than those of the trace.
     """
 
     seed: int
@@ -43,6 +74,9 @@ class Program:
     feeds: list[dict[str, Any]] = field(default_factory=list)
     outputs: int = 1
     special: bool = False
+    exact: bool = False
+    shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    others: list[dict[str, Any]] = field(default_factory=list)
 
 
 class _Namespace:
@@ -58,6 +92,8 @@ class _Namespace:
 def make(seed: int) -> Program:
     """Return the program of a seed."""
     r = Random(seed)
+    if r.random() < _FLOW:
+        return _with_flow(seed, r)
     inputs = _inputs(r)
     v: dict[str, Any] = dict(inputs)
     lines: list[str] = []
@@ -68,13 +104,95 @@ def make(seed: int) -> Program:
     made = [n for n in v if n not in inputs] or list(v)
     outputs = made[-r.randrange(1, 3) :]
     body = "\n".join([*lines, f"return [{', '.join(outputs)}]"])
-    text = _HEAD.format(names=", ".join(inputs) + ",") + textwrap.indent(body, " " * 8) + "\n"
+    text = _HEAD.format(names=", ".join(inputs) + ",", methods="") + textwrap.indent(body, " " * 8) + "\n"
     special = r.random() < 0.2
     generator = np.random.default_rng(seed)
     feeds = [{n: _feed(generator, x, kind) for n, x in inputs.items()} for kind in ("noise", "whole", "zeros")]
     if special:
         feeds.append({n: _feed(generator, x, "special") for n, x in inputs.items()})
     return Program(seed, text, feeds, len(outputs), special)
+
+
+def _with_flow(seed: int, r: Random) -> Program:
+    """Return a program with loops and branches on data."""
+    like, shapes = flow.inputs(r)
+    generator = np.random.default_rng(seed)
+    feeds = [{n: flow.feed(generator, x, kind) for n, x in like.items()} for kind in flow.KINDS]
+    others = [
+        {
+            n: flow.feed(generator, np.zeros([sizes.get(d, d) for d in shapes[n]], x.dtype), kind)
+            for n, x in like.items()
+        }
+        for sizes, kind in _other_sizes(r)
+    ]
+    scope = flow.Scope(r, dict(feeds[0]))
+    head = _HEAD.format(names=", ".join(like) + ",", methods=_METHODS)
+    lines: list[str] = []
+    for number in range(r.choice([1, 1, 1, 2, 2, 3])):
+        for _ in range(20):
+            found = flow_statements.statement(scope)
+            new = None if found is None else [*lines, re.sub(r"(?<=[a-z])V\b", str(number), found)]
+            values = None if new is None else _locals_of(head + _body([*new, "return locals()"]), feeds)
+            if new is not None and values is not None:
+                lines, scope.values = new, values
+                break
+    made = [n for n, x in scope.values.items() if n not in like and _is_output(x)] or list(like)
+    made = [n for n in made if n[-1].isdigit()] or made
+    outputs = r.sample(made, min(len(made), r.choice([1, 2, 2, 3])))
+    early = ", ".join(_nothing_like(scope.values[n]) for n in outputs)
+    returned = ", ".join(_as_array(n, scope.values[n]) for n in outputs)
+    text = head + _body([*lines, f"return [{returned}]"]).replace("EARLY", f"[{early}]")
+    return Program(seed, text, feeds, len(outputs), exact=True, shapes=shapes, others=others)
+
+
+def _other_sizes(r: Random) -> list[tuple[dict[str, int], str]]:
+    return [({"n": n, "t": r.choice([1, 2, 3, 6])}, r.choice(flow.KINDS)) for n in (1, 2, 3, 6, 9, 13)]
+
+
+def _body(lines: list[str]) -> str:
+    return textwrap.indent("\n".join(lines), " " * 8) + "\n"
+
+
+def _locals_of(text: str, feeds: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the local variables for the first feed that does not return early, or None if NumPy refuses many."""
+    scope: dict[str, Any] = {}
+    found, refused = None, 0
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(text.replace("EARLY", "None"), scope)
+        for feed in feeds:
+            try:
+                values = scope["Program"]({}, ()).forward([x.copy() for x in feed.values()])
+            except Exception:
+                refused += 1
+                continue
+            found = values if found is None and values is not None else found
+    if found is None or refused > len(feeds) // 3:
+        return None
+    found = {n: x for n, x in found.items() if n not in ("self", "inputs")}
+    return found if all(np.size(x) <= _MOST for x in found.values() if isinstance(x, np.ndarray)) else None
+
+
+def _is_output(x: Any) -> bool:
+    return isinstance(x, (bool, int, float)) or (
+        isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biuf"
+    )
+
+
+def _as_array(name: str, x: Any) -> str:
+    """Return an expression of an output: a number of Python becomes an array."""
+    return name if isinstance(x, np.ndarray) else f"np.array({name}, np.float32)"
+
+
+def _nothing_like(x: Any) -> str:
+    """Return an expression of zeros of the dtype and the last axes of a value."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        return (
+            f"np.zeros({(0, *x.shape[1:])}, np.{x.dtype})"
+            if x.dtype != bool
+            else f"np.zeros({(0, *x.shape[1:])}, bool)"
+        )
+    return f"np.{x.dtype}(0)" if isinstance(x, (np.ndarray, np.generic)) else "np.float32(0)"
 
 
 def _inputs(r: Random) -> dict[str, Any]:
