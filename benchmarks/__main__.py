@@ -1,6 +1,6 @@
 """python -m benchmarks PART...: measure, print the tables and save the figures.
 
-Parts: networks operators layers native loading overhead tensorflow keras, or all. `report` prints what was
+Parts: networks operators layers python native loading overhead tensorflow keras, or all. `report` prints what was
 measured before, and with --docs writes it to docs/performance.md, without measuring. Where not all parts were
 measured, the page keeps its tables of the others.
 """
@@ -25,8 +25,8 @@ from benchmarks.processes import ROOT
 from benchmarks.setup import Setup
 from benchmarks.table import Table
 
-PARTS = ("networks", "operators", "layers", "native", "loading", "overhead", "tensorflow", "keras")
-_PEERS = ROOT / ".venv-peers"
+PARTS = ("networks", "operators", "layers", "python", "native", "loading", "overhead", "tensorflow", "keras")
+_PEERS, _COMPILERS = ROOT / ".venv-peers", ROOT / ".venv-compilers"
 _RESULTS = ROOT / "benchmarks" / "results.json"
 _DOCS = ROOT / "docs" / "performance.md"
 
@@ -44,10 +44,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=_RESULTS, metavar="FILE", help=_HELP_JSON)
     parser.add_argument("--peers", default=os.environ.get("ANYLAYER_PEERS"), metavar="FOLDER", help=_HELP_PEERS)
     parser.add_argument("--make-peers", action="store_true", help="create .venv-peers, with OpenCV and ncnn")
+    parser.add_argument("--make-compilers", action="store_true", help="create .venv-compilers, for part python")
     parser.add_argument("--plain", action="store_true", help="tables without colours and lines")
     parser.add_argument("--docs", action="store_true", help="write docs/performance.md")
     found = parser.parse_args(given)
-    if not found.parts and not found.make_peers:
+    if not (found.parts or found.make_peers or found.make_compilers):
         parser.error("say what to measure")
     return found
 
@@ -66,20 +67,24 @@ _HELP_PEERS = "the peers' environment [$ANYLAYER_PEERS, or .venv-peers where it 
 
 def peers(folder: str | None) -> str | None:
     """Return the Python of the environment with OpenCV and ncnn, or None if there is none."""
-    place = Path(folder) if folder else _PEERS
+    return _python(Path(folder) if folder else _PEERS, bool(folder))
+
+
+def _python(place: Path, required: bool = False) -> str | None:
+    """Return the Python of an environment, or None if there is none. Exit where it is required."""
     for python in (place / "bin" / "python", place / "Scripts" / "python.exe"):
         if python.exists():
             return str(python)
-    if folder:
-        sys.exit(f"{folder} has no Python environment")
+    if required:
+        sys.exit(f"{place} has no Python environment")
     return None
 
 
-def make_peers() -> None:
-    """Create the environment with OpenCV and ncnn."""
-    venv.create(_PEERS, with_pip=True)
-    requirements = ROOT / "benchmarks" / "peers" / "requirements.txt"
-    subprocess.run([peers(str(_PEERS)) or "", "-m", "pip", "install", "-r", str(requirements)], check=True)
+def make_environment(place: Path) -> None:
+    """Create an environment with the packages of benchmarks/peers or benchmarks/compilers."""
+    venv.create(place, with_pip=True)
+    requirements = ROOT / "benchmarks" / place.name.removeprefix(".venv-") / "requirements.txt"
+    subprocess.run([_python(place, True) or "", "-m", "pip", "install", "-r", str(requirements)], check=True)
 
 
 @contextmanager
@@ -97,7 +102,9 @@ def run(options: argparse.Namespace) -> None:
         # Keep Python's compiled files, as for every user, even if the environment disables them.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        setup = Setup(guard, folder, python, options.rounds, options.threads, tuple(options.only), options.engine)
+        names = tuple(options.only)
+        setup = Setup(guard, folder, python, options.rounds, options.threads, names, options.engine)
+        setup.compilers = _python(_COMPILERS)
         for part in parts:
             start = time.perf_counter()
             for row in importlib.import_module(f"benchmarks.parts.{part}").run(setup):
@@ -126,8 +133,9 @@ def show(tables: list[Table], plain: bool) -> None:
 def main() -> None:
     """Measure or report, as the command line says."""
     options = arguments()
-    if options.make_peers:
-        make_peers()
+    for wanted, place in ((options.make_peers, _PEERS), (options.make_compilers, _COMPILERS)):
+        if wanted:
+            make_environment(place)
     if set(options.parts) - {"report"}:
         run(options)
     if options.parts:

@@ -10,10 +10,11 @@ from benchmarks.results import Results, rows
 from benchmarks.setup import Row
 from benchmarks.table import Table
 
-NETWORK, FRAMEWORK, PEER, OPERATOR, CUSTOM = 1.02, 1.03, 2.0, 1.05, 5.0
+NETWORK, FRAMEWORK, PEER, OPERATOR, CUSTOM, COMPILED = 1.02, 1.03, 2.0, 1.05, 5.0, 1.0
 READ, READY, OWNED, HUGE = 0.05, 0.6, 0.4, 1.0
 IMPORT, CALL, HOST = 0.15, 30e-6, 10e-6
 ENGINES = ("onnxruntime", "openvino", "ncnn")
+COMPILERS = ("numba", "jax", "torch.compile", "pythran")
 _HEADS = {"onnxruntime": "ORT", "openvino": "OpenVINO", "ncnn": "ncnn", "opencv": "OpenCV"}
 Behind = tuple[str, str, str]
 """(part, row, what is missed)."""
@@ -147,6 +148,34 @@ def layers(results: Results) -> tuple[Table, list[Behind]]:
             text = f"only {value:.2f} x faster than the best peer ({target:g}){doubt(row)}"
             behind.append(("layers", row["name"], text))
     table.notes = [modes(found), *_notes(found)]
+    return table, behind
+
+
+def python(results: Results) -> tuple[Table, list[Behind]]:
+    """Return the table of NumPy functions: as a layer and in a file, beside NumPy and compilers of NumPy code."""
+    heads = ["function", "anylayer us", "runs on", "in a file", "NumPy", *COMPILERS, "/ fastest", "file / fastest"]
+    table, behind = Table("NumPy functions", heads), list[Behind]()
+    found = rows(results, "python")
+    counts = {"anylayer": 0, "file": 0}
+    for row in found:
+        best = least(row, ("numpy", *COMPILERS))
+        values = {column: ratio(seconds(row, column), best) for column in counts}
+        late = {column: value is None or value > COMPILED for column, value in values.items()}
+        for column in counts:
+            counts[column] += not late[column]
+        cells = [cell(row, c, 1e-6) for c in ("anylayer", "file", "numpy", *COMPILERS)]
+        last = [factor(values[column], late[column]) for column in counts]
+        table.rows.append([row["name"], cells[0], _runs_on(row), *cells[1:], *last])
+        if late["anylayer"]:
+            value = values["anylayer"]
+            text = "not recorded" if value is None else f"{value:.2f} x the fastest compiler ({COMPILED:g})"
+            behind.append(("python", row["name"], f"{text}{doubt(row)}"))
+    facts = {c: f["version"] for r in found for c in COMPILERS if (f := r["columns"].get(c, {}).get("facts"))}
+    table.notes = [
+        f"At most as slow as the fastest: {counts['anylayer']} of {len(found)}, {counts['file']} in a file.",
+        "-: the tool does not compile this function. " + ", ".join(f"{c} {v}" for c, v in facts.items()) + ".",
+        modes(found),
+    ]
     return table, behind
 
 
@@ -317,6 +346,7 @@ PARTS: Mapping[str, Callable[[Results], tuple[Table, list[Behind]]]] = {
     "networks": networks,
     "operators": operators,
     "layers": layers,
+    "python": python,
     "native": native,
     "middle": middle,
     "loading": loading,

@@ -23,8 +23,8 @@ View = Callable[[np.ndarray], np.ndarray]
 
 @dataclass
 class Setup:
-    """The options. `peers`: the Python of the environment with OpenCV and ncnn, or None. `only`: names of rows, or
-    empty.
+    """The options. `peers`: the Python of the environment with OpenCV and ncnn, or None. `compilers`: that of the
+    environment with compilers of NumPy code. `only`: names of rows, or empty.
     """
 
     guard: Guard
@@ -35,6 +35,7 @@ class Setup:
     only: Sequence[str] = ()
     engine: str = "auto"
     python: str = field(default=sys.executable)
+    compilers: str | None = None
 
     def wants(self, name: str) -> bool:
         """Return whether a row is asked for."""

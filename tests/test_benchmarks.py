@@ -24,6 +24,7 @@ from benchmarks import (
     targets,
 )
 from benchmarks.__main__ import arguments
+from benchmarks.functions import Case, cases
 from benchmarks.guard import Guard, Probe, Sample, best_fma, figure, mode, plain
 from benchmarks.networks import NETWORKS
 from benchmarks.operators import OPERATORS
@@ -32,6 +33,7 @@ from benchmarks.parts.networks import fill, with_shape, without_layers
 from benchmarks.parts.operators import found
 from benchmarks.processes import Worker, WorkerError
 from benchmarks.prototxt import Prototxt, Word
+from benchmarks.runners import anylayer_function, python_tools
 from benchmarks.setup import difference
 from benchmarks.table import Table
 
@@ -521,3 +523,45 @@ def test_networks_are_cut_where_the_fewest_bytes_pass(tmp_path: Path) -> None:
     assert [passed[k] // (6 * 6 * 4) for k in range(1, 6)] == [32, 4, 32, 4, 32]
     order, found = cuts.positions(plan)
     assert order == [*range(6)] and {2, 4} <= {*found}
+
+
+class TestFunctions:
+    def test_functions_are_at_least_thirty_and_differ(self) -> None:
+        names = [one.name for one in cases()]
+        assert len({*names}) == len(names) >= 30
+
+    @pytest.mark.parametrize("one", cases(), ids=lambda one: one.name)
+    def test_every_function_runs_in_numpy_and_keeps_its_inputs(self, one: Case, tmp_path: Path) -> None:
+        given = {str(i): x for i, x in enumerate(one.inputs(np.random.default_rng(1)))}
+        np.savez(tmp_path / "inputs.npz", **given)
+        loaded = python_tools.load({"tool": "numpy", "function": one.name, "inputs": str(tmp_path / "inputs.npz")})
+        outputs = loaded.outputs("call")
+        assert difference(loaded.outputs("call"), outputs) == 0.0
+        assert all(np.isfinite(y).all() and y.size for y in outputs.values())
+
+    @pytest.mark.needs("onnxruntime")
+    @pytest.mark.parametrize("in_file", [False, True])
+    def test_function_is_measured_as_a_layer_and_in_a_file(self, in_file: bool, tmp_path: Path) -> None:
+        x = np.random.default_rng(1).standard_normal((64, 112, 112), np.float32)
+        np.savez(tmp_path / "inputs.npz", x)
+        spec = {"tool": "numpy", "function": "gelu_chain", "inputs": str(tmp_path / "inputs.npz"), "threads": 1}
+        ours = {**spec, "engine": "onnxruntime", "file": str(tmp_path / "f.onnx") if in_file else None}
+        loaded, want = anylayer_function.load(ours), python_tools.load(spec).outputs("call")
+        assert {*loaded.calls} == {"call", "into"}
+        assert all(difference(loaded.outputs(call), want) < 1e-5 for call in loaded.calls)
+
+    def test_table_counts_what_is_at_most_as_slow_as_the_fastest_compiler(self) -> None:
+        def row(name: str, **seconds: float) -> dict[str, Any]:
+            columns = {c.replace("_", "."): {"seconds": s} for c, s in seconds.items()}
+            return {"part": "python", "name": name, "columns": columns}
+
+        refused = {"anylayer": {"error": "TraceError"}, "numpy": {"seconds": 1.0}}
+        rows = [
+            row("a", anylayer=1.0, file=2.0, numpy=4.0, jax=1.5, torch_compile=1.2),
+            row("b", anylayer=3.0, file=1.0, numpy=4.0, numba=2.0),
+            {"part": "python", "name": "c", "columns": refused},
+        ]
+        table, behind = report.python({**results.empty(), "rows": rows})
+        assert [r[-2:] for r in table.rows] == [["0.83", "1.67 !"], ["1.50 !", "0.50"], ["-", "-"]]
+        assert [(name, text.split(" ")[0]) for _, name, text in behind] == [("b", "1.50"), ("c", "not")]
+        assert table.notes[0].startswith("At most as slow as the fastest: 1 of 3, 1 in a file")

@@ -1,0 +1,135 @@
+"""Run a NumPy function as NumPy runs it, or compiled by Numba, JAX, torch.compile or Pythran.
+
+spec: tool, function (a name of benchmarks.functions), inputs (.npz), threads, kept (a folder for what Pythran
+compiles). Each tool gets the same source, in the form that its documentation names first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.functions import case
+from benchmarks.runners import Loaded, read_inputs
+
+Call = Callable[[], Any]
+Function = Callable[..., Any]
+
+
+_PATIENCE = 240
+"""Seconds that a tool may take to compile a function."""
+
+
+def load(spec: dict[str, Any]) -> Loaded:
+    """Compile, and run once."""
+    arrays = list(read_inputs(spec["inputs"]).values())
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(_PATIENCE)
+    calls, version = _TOOLS[spec["tool"]](case(spec["function"]).function, arrays, spec)
+    for call in calls.values():
+        call()
+    signal.alarm(0)
+    return Loaded(calls, lambda name: named(calls[name]()), {"version": version})
+
+
+def _stop(*_: object) -> None:
+    raise TimeoutError(f"compiling takes more than {_PATIENCE} s")
+
+
+def named(result: Any) -> dict[str, np.ndarray]:
+    """Return the outputs of a function by their places."""
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return {str(i): np.asarray(part) for i, part in enumerate(parts)}
+
+
+def _numpy(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
+    return {"call": lambda: function(*arrays)}, np.__version__
+
+
+def _numba(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
+    """Compile in parallel where Numba can, and serially."""
+    import numba
+
+    numba.set_num_threads(spec["threads"])
+    calls: dict[str, Call] = {}
+    for name, compiled in (("parallel", numba.njit(parallel=True)(function)), ("serial", numba.njit(function))):
+        try:
+            compiled(*arrays)
+        except numba.core.errors.NumbaError:
+            if name == "serial":
+                raise
+            continue
+        calls[name] = lambda compiled=compiled: compiled(*arrays)
+    return calls, numba.__version__
+
+
+def _jax(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
+    """Replace NumPy by jax.numpy, and compile. Inputs are arrays of NumPy's or on JAX's device."""
+    import jax
+
+    known = {**function.__globals__, "np": jax.numpy}
+    compiled = jax.jit(types.FunctionType(function.__code__, known, function.__name__))
+    held = [jax.device_put(x) for x in arrays]
+
+    def arrays_of(given: Sequence[Any]) -> Any:
+        return jax.block_until_ready(compiled(*given))
+
+    calls = {"arrays": lambda: jax.tree.map(np.asarray, arrays_of(arrays)), "held": lambda: arrays_of(held)}
+    return calls, jax.__version__
+
+
+def _torch(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
+    """Compile the NumPy function. Inputs are arrays or tensors."""
+    import torch
+
+    torch.set_num_threads(spec["threads"])
+    compiled = torch.compile(function)
+    calls: dict[str, Call] = {"arrays": lambda: compiled(*arrays)}
+    tensors = [torch.from_numpy(x) for x in arrays]
+    wrapped = torch.compile(torch.compiler.wrap_numpy(function))
+    try:
+        wrapped(*tensors)
+        calls["tensors"] = lambda: wrapped(*tensors)
+    except Exception as error:
+        print("tensors:", error, file=sys.stderr)
+    return calls, torch.__version__
+
+
+def _pythran(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
+    """Compile the function's source with OpenMP, for this processor."""
+    import pythran
+
+    name = function.__name__
+    kinds = ", ".join(x.dtype.name + (f"[{', '.join(':' * x.ndim)}]" if x.ndim else "") for x in arrays)
+    text = f"#pythran export {name}({kinds})\nimport numpy as np\n\n{inspect.getsource(function)}"
+    digest = hashlib.sha256((pythran.__version__ + text).encode()).hexdigest()[:16]
+    source, library = (Path(spec["kept"]) / f"{name}_{digest}{suffix}" for suffix in (".py", ".so"))
+    if not library.exists():
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        flags = ["-O3", "-fopenmp", "-march=native"]
+        command = [sys.executable, "-m", "pythran.run", *flags, str(source), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["Pythran failed"])[-1])
+    found = importlib.util.spec_from_file_location(source.stem, library)
+    if found is None or found.loader is None:
+        raise RuntimeError(f"{library} cannot be loaded")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    compiled = getattr(module, name)
+    return {"call": lambda: compiled(*arrays)}, pythran.__version__
+
+
+_TOOLS = {"numpy": _numpy, "numba": _numba, "jax": _jax, "torch.compile": _torch, "pythran": _pythran}
+TOOLS = tuple(_TOOLS)
