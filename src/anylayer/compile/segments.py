@@ -82,12 +82,15 @@ def nodes_with_operators(plan: Plan) -> tuple[int, ...]:
     return tuple(i for i, t in enumerate(plan.nodes) if t.body is not None) if _is_graph(plan) else ()
 
 
-def refine(plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str]) -> list[EnginePart]:
+def refine(
+    plan: Plan, parts: Sequence[EnginePart], engines: Mapping[int, str], rank: Mapping[int, int]
+) -> list[EnginePart]:
     """Return the parts of a plan after some nodes, by index, have moved to other engines.
 
+    rank: the place of each node in a computing order, in which the nodes of each part are computed.
     A node stays where it is if a value whose size depends on data would have to pass from one engine to another.
     """
-    order = [(i, part.engine) for part in parts for i in part.nodes]
+    order = [(i, part.engine) for part in parts for i in sorted(part.nodes, key=rank.__getitem__)]
     open_ = _places_of_dynamic_sizes(plan, [i for i, _ in order])
     placed = [(i, engine if open_ & {k, k + 1} else engines.get(i, engine)) for k, (i, engine) in enumerate(order)]
     return [EnginePart(name, tuple(i for i, _ in group)) for name, group in groupby(placed, key=itemgetter(1))]

@@ -115,7 +115,7 @@ class Optional(Protocol):
         """
 
     def suits_layer(self, graph: Graph) -> bool:
-        """Return whether engine "auto" measures this engine for a single custom layer, whose graph this is."""
+        """Return whether engine "auto" measures this engine for a custom layer or region, whose graph this is."""
 
     def open_file(
         self, path: Path, values: Collection[str] = ()
@@ -241,7 +241,7 @@ def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
 
 
 def layer_engines(graph: Graph) -> dict[str, Engine]:
-    """Return the engines that "auto" measures for a single custom layer, whose graph this is."""
+    """Return the engines that "auto" measures for a single custom layer or region, whose graph this is."""
     choices = {name: (engine, optional(engine, "suits_layer")) for name, engine in installed("cpu").items()}
     return {name: engine for name, (engine, suits) in choices.items() if suits is not None and suits(graph)}
 

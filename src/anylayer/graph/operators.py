@@ -121,6 +121,12 @@ SUMS = WEIGHTED_SUMS | RECURRENT | SUMMING_REDUCTIONS | NORMALIZATIONS | SAMPLES
 SUMS |= _trait("CumSum DFT GlobalLpPool LpPool STFT")
 """Operators that sum many elements. The last bits of their results always differ between engines."""
 
+FUSES = WEIGHTED | WINDOWED | SAMPLES | _trait("Einsum Resize")
+"""Operators that every engine has fast code for, into which it fuses the operators of FUSED that follow."""
+FUSED = ELEMENTWISE | VIEWS | _trait("BatchNormalization")
+LOOPS = ELEMENTWISE | MOVES | CREATES | REDUCTIONS | NORMALIZATIONS | _trait("ArgMax ArgMin CumSum TopK")
+"""Operators that loops over elements compute as fast as an engine, and faster where they are fused."""
+
 # ------------------------------------------------------------------------------- scaling
 
 HOMOGENEOUS = SELECTS | EXTREMES | AVERAGE_POOLINGS | _trait("LeakyRelu PRelu Relu")

@@ -1,9 +1,8 @@
 """Engine "auto": measure the installed engines, and take the fastest one, or several together: layers with weights
-and the selection of boxes (pairs.py), or custom layers, on an engine that compiles code for them."""
+and the selection of boxes (pairs.py), or custom layers and other regions, on an engine that compiles code."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,10 +10,10 @@ from functools import partial
 
 from anylayer.compile.noise import plan_noise
 from anylayer.compile.plan import GraphStep, Plan, concatenated
+from anylayer.compile.regions import Region, Regions, find_regions, kinds_of_regions, outputs_of
 from anylayer.compile.segments import EnginePart, nodes_with_operators, refine, with_parts
 from anylayer.engines import Engine, installed, layer_engines, nothing_on
 from anylayer.errors import EngineError, warn
-from anylayer.network import TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.choice import trusted
@@ -23,7 +22,6 @@ from anylayer.runtime.kept import Choice, keep_choice, key_of_choice, load_choic
 from anylayer.runtime.pairs import PairFinder, Split
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import others_busy, quiet_runs, timed_in_turns
-from anylayer.source import TracedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def _measured_fastest(compilation: Compilation, plan: Plan) -> Fastest:
         if len(runners) > 1:
             runners = _trusted_runners(compilation, runners, plan)
         timings = {}
-        if len(runners) > 1 or kinds_of_layers(plan):
+        if len(runners) > 1 or kinds_of_regions(plan, find_regions(plan).regions):
             timings = _measure(runners, plan)
         engine = min(timings, key=timings.__getitem__) if timings else next(iter(runners))
         return _divide(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried)
@@ -144,35 +142,25 @@ def in_parts(compilation: Compilation, plan: Plan, parts: Sequence[EnginePart], 
 
 _QUIET = 0.3
 """A choice is kept if other programs occupied fewer processors while it was made."""
-_HEAVY = 1 << 17
-"""A layer is tried if its operators compute at least this many elements in total: each operator of a trace reads
-and writes memory, which compiled loops avoid."""
-_LONG = 24
-"""A layer is tried if it has at least this many operators. An engine needs a microsecond or more for each."""
-_MAX_KINDS = 3
-"""The largest number of kinds of layers (a type, with the types of its inputs) that are tried per network. To
-compile a layer takes one to three seconds the first time."""
-_MAX_LAYERS = 8
-"""The largest number of layers of a kind that is tried. Each of them may have weights in its code."""
 _SHARE = 0.05
-"""A layer that takes less than this share of the network's time is not compiled."""
+"""A region that takes less than this share of the network's time is not compiled."""
 _CUT_SECONDS = 20e-6
-"""The time, in seconds, that the two calls of engines around a layer take."""
+"""The time, in seconds, that the two calls of engines around a region take."""
 _TRIAL_SECONDS = 0.1
-"""The mean time, in seconds, for which a layer is measured on each engine."""
+"""The mean time, in seconds, for which a region is measured on each engine."""
 
 
 Times = Mapping[str, float]
-"""Engine -> the seconds that a layer takes on it."""
+"""Engine -> the seconds that a region takes on it."""
 
 
 def fastest_split(
-    finder: PairFinder, plan: Plan, alone: PlanRunner, engine: str, layers: bool
+    finder: PairFinder, plan: Plan, alone: PlanRunner, engine: str, regions: bool
 ) -> tuple[Split, Sequence[EnginePart]]:
     """Return the fastest plan, and its parts for later shapes.
 
-    Later shapes have no custom layers on engines that compile code for them, because this takes seconds for
-    each set of shapes. alone: the plan on the fastest engine, `engine`. layers: whether custom layers may move.
+    Later shapes have no regions on engines that compile code for them, because this takes seconds for each set of
+    shapes. alone: the plan on the fastest engine, `engine`. regions: whether regions may move.
     """
     best = Split(alone, [EnginePart(engine, nodes_with_operators(plan))], finder.timings[engine])
     parts: Sequence[EnginePart] = []
@@ -181,52 +169,50 @@ def fastest_split(
         if pair is not None:
             best, parts = pair, pair.parts
     with suppress(EngineError):
-        if layers and not finder.exact:
-            best = LayerFinder(finder).faster(plan, best) or best
+        if regions and not finder.exact:
+            best = RegionFinder(finder, plan, find_regions(plan)).faster(best) or best
     return best, parts
 
 
 @dataclass(frozen=True, slots=True)
-class LayerFinder:
-    """Finds custom layers that are faster on the engines that compile code for single layers.
+class RegionFinder:
+    """Finds regions of a plan (custom layers, built-in nodes) that are faster on the engines that compile code.
 
-    `finder` has the engines of the other layers.
+    `finder` has the engines of the other nodes.
     """
 
     finder: PairFinder
+    plan: Plan
+    regions: Regions
 
-    def faster(self, plan: Plan, best: Split) -> Split | None:
-        """Return a plan that is faster than `best`, in which custom layers are parts of their own; None where
-        there is none."""
-        times = self._times(plan, best.seconds)
+    def faster(self, best: Split) -> Split | None:
+        """Return a plan that is faster than `best`, in which regions are parts of their own; None where there is
+        none."""
+        times = self._times(best.seconds)
         if not times:
             return None
-        nodes = nodes_with_operators(plan)
+        nodes = nodes_with_operators(self.plan)
         splits = [((EnginePart(name, nodes),), self.finder.timings[name]) for name in self.finder.engines]
-        by_parts = dict(_move_layers(plan, parts, s, times) for parts, s in [*splits, (best.parts, best.seconds)])
+        by_parts = dict(self._move(parts, s, times) for parts, s in [*splits, (best.parts, best.seconds)])
         promising = [parts for parts, seconds in by_parts.items() if seconds < best.seconds]
-        return self.finder.checked(plan, promising, best) if promising else None
+        return self.finder.checked(self.plan, promising, best) if promising else None
 
-    def _times(self, plan: Plan, network: float) -> dict[int, Times]:
-        """Return the seconds of the custom layers that may be worth compiling, by their indices in `Plan.nodes`.
-
-        network: the seconds of the network.
-        """
-        times: dict[int, Times] = {}
+    def _times(self, network: float) -> dict[Region, Times]:
+        """Return the seconds of the regions that may be worth compiling. network: the seconds of the network."""
+        times: dict[Region, Times] = {}
         fastest = min(self.finder.timings, key=self.finder.timings.__getitem__)
-        for nodes in kinds_of_layers(plan):
-            t = plan.nodes[nodes[0]]
-            step = concatenated([t], set(t.node.outputs), plan.constants)
-            first = self._seconds(t, step, {fastest: self.finder.engines[fastest]}, 0.0)
-            if first and first[fastest] * len(nodes) > max(_SHARE * network, _CUT_SECONDS):
+        for kind in kinds_of_regions(self.plan, self.regions.regions):
+            nodes = [self.plan.nodes[i] for i in kind[0]]
+            step = concatenated(nodes, outputs_of(self.plan, kind[0]), self.plan.constants)
+            first = self._seconds(step, {fastest: self.finder.engines[fastest]}, 0.0)
+            if first and first[fastest] * len(kind) > max(_SHARE * network, _CUT_SECONDS):
                 engines = {**self.finder.engines, **layer_engines(step.graph)}
-                times.update(dict.fromkeys(nodes, self._seconds(t, step, engines, _TRIAL_SECONDS)))
+                times.update(dict.fromkeys(kind, self._seconds(step, engines, _TRIAL_SECONDS)))
         return times
 
-    def _seconds(self, t: TracedNode, step: GraphStep, engines: Mapping[str, Engine], trial: float) -> Times:
-        """Return the seconds of a layer on each engine that takes it, on noise. trial: see timed_in_turns."""
-        types = dict(zip(t.node.inputs, t.inputs))
-        arrays = uniform_noise(kind for name in step.inputs if (kind := types[name]) is not None)
+    def _seconds(self, step: GraphStep, engines: Mapping[str, Engine], trial: float) -> Times:
+        """Return the seconds of a region on each engine that takes it, on noise. trial: see timed_in_turns."""
+        arrays = uniform_noise(self.plan.types[name] for name in step.inputs)
         calls = {}
         for name, engine in engines.items():
             with suppress(EngineError):
@@ -235,34 +221,19 @@ class LayerFinder:
                 calls[name] = partial(program, arrays)
         return timed_in_turns(calls, trial) if calls else {}
 
-
-def _move_layers(
-    plan: Plan, parts: Sequence[EnginePart], seconds: float, times: Mapping[int, Times]
-) -> tuple[tuple[EnginePart, ...], float]:
-    """Return parts and their seconds after each layer has moved to the engine on which it is fastest."""
-    engine_of = {i: part.engine for part in parts for i in part.nodes}
-    gains: dict[int, float] = {}
-    moved: dict[int, str] = {}
-    for i, seconds_on in times.items():
-        moved[i] = min(seconds_on, key=seconds_on.__getitem__)
-        gains[i] = seconds_on.get(engine_of[i], 0.0) - seconds_on[moved[i]] - _CUT_SECONDS
-    new_parts = refine(plan, parts, {i: name for i, name in moved.items() if gains[i] > 0})
-    changed = [i for part in new_parts for i in part.nodes if part.engine != engine_of[i]]
-    return tuple(new_parts), seconds - sum(gains[i] for i in changed)
-
-
-def kinds_of_layers(plan: Plan) -> list[list[int]]:
-    """Return the custom layers that may be worth compiling, those of a kind together, the heaviest first."""
-    by_kind: dict[tuple[str, tuple[TensorType | None, ...]], list[int]] = {}
-    work: dict[int, int] = {}
-    for i in nodes_with_operators(plan):
-        t = plan.nodes[i]
-        if t.body is None or t.bound is None or t.bound.definition.built_in:
-            continue
-        shapes = [v.shape for op in t.body.ops for v in op.outputs]
-        if all(isinstance(d, int) for shape in shapes for d in shape):
-            work[i] = sum(math.prod(map(int, shape)) for shape in shapes)
-            if work[i] >= _HEAVY or len(t.body.ops) >= _LONG:
-                by_kind.setdefault((t.node.type, tuple(t.inputs)), []).append(i)
-    kinds = sorted(by_kind.values(), key=lambda nodes: -sum(work[i] for i in nodes))
-    return [nodes for nodes in kinds if len(nodes) <= _MAX_LAYERS][:_MAX_KINDS]
+    def _move(
+        self, parts: Sequence[EnginePart], seconds: float, times: Mapping[Region, Times]
+    ) -> tuple[tuple[EnginePart, ...], float]:
+        """Return parts and their seconds after each region has moved to the engine on which it is fastest."""
+        engine_of = {i: part.engine for part in parts for i in part.nodes}
+        gains: dict[Region, float] = {}
+        moved: dict[int, str] = {}
+        for region, seconds_on in times.items():
+            here, name = {engine_of[i] for i in region}, min(seconds_on, key=seconds_on.__getitem__, default="")
+            gain = seconds_on.get(min(here), 0.0) - seconds_on.get(name, 0.0) - _CUT_SECONDS
+            if len(here) == 1 and gain > 0:
+                gains[region] = gain
+                moved.update(dict.fromkeys(region, name))
+        new_parts = refine(self.plan, parts, moved, self.regions.rank)
+        changed = {i for part in new_parts for i in part.nodes if part.engine != engine_of[i]}
+        return tuple(new_parts), seconds - sum(gain for r, gain in gains.items() if not changed.isdisjoint(r))

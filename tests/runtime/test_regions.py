@@ -1,0 +1,111 @@
+"""Regions of built-in nodes that compiled loops may compute: which they are, and "auto" with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.compile.plan import Plan
+from anylayer.compile.regions import find_regions, kinds_of_regions
+from anylayer.network import Array
+from anylayer.runtime import auto, pairs
+from tests.loops.harness import needs_compiler
+
+WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+X = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+
+
+def compiled(function: Callable[..., Any], folder: Path, *inputs: Array) -> anylayer.Model:
+    anylayer.export(function, *inputs, path=folder / "f.onnx")
+    return anylayer.read(folder / "f.onnx").compile("onnxruntime")
+
+
+def operators(plan: Plan) -> list[set[str]]:
+    """Return the types of the nodes of each region."""
+    return [{plan.nodes[i].node.type for i in region} for region in find_regions(plan).regions]
+
+
+def depends(plan: Plan, first: int, last: int, through: set[int]) -> bool:
+    """Return whether a node reads what another one produced, by way of at least one of some nodes."""
+    reached = {(first, False)}
+    for i, t in enumerate(plan.nodes):
+        for p, by in sorted(reached):
+            if p < i and not {*plan.nodes[p].node.outputs}.isdisjoint(t.node.inputs):
+                reached.add((i, by or i in through))
+    return (last, True) in reached
+
+
+def test_functions_of_a_product_are_left_to_the_engine(tmp_path: Path) -> None:
+    def chain(x: Array) -> Array:
+        y = np.maximum(x @ WEIGHTS * 2 + 1, 0)
+        return y[:, ::-1] - y
+
+    assert operators(compiled(chain, tmp_path, X).plan) == [{"Slice", "Sub"}]
+
+
+def test_regions_have_no_way_out_and_back(tmp_path: Path) -> None:
+    def ways(x: Array) -> tuple[Array, ...]:
+        a = np.exp(x)
+        b, other = np.tanh(a[:, ::-1]), np.abs(a)[::-1] @ WEIGHTS
+        return b * other, np.cumsum(other, axis=0) + b, x.T - x
+
+    plan = compiled(ways, tmp_path, X).plan
+    found = find_regions(plan)
+    everything = {i for i, t in enumerate(plan.nodes) if t.body is not None}
+    assert sum(map(len, found.regions)) > 8
+    for region in found.regions:
+        outside = everything - {*region}
+        assert not any(depends(plan, a, b, outside) for a in region for b in region)
+        places = [found.rank[i] for i in region]
+        assert places == [*range(places[0], places[0] + len(region))]
+    for i in everything:
+        names = {*plan.nodes[i].node.inputs}
+        before = [p for p in everything if not names.isdisjoint(plan.nodes[p].node.outputs)]
+        assert all(found.rank[p] < found.rank[i] for p in before)
+
+
+@pytest.mark.parametrize(("size", "kinds"), [(300, 1), (30, 0)])
+def test_small_regions_are_not_tried(size: int, kinds: int, tmp_path: Path) -> None:
+    x = np.ones((size, size), np.float32)
+    plan = compiled(lambda x: (x * 2 + 1) * x - x.T, tmp_path, x).plan
+    assert len(kinds_of_regions(plan, find_regions(plan).regions)) == kinds
+
+
+def test_one_operator_per_element_is_not_tried(tmp_path: Path) -> None:
+    plan = compiled(lambda x: x.T.reshape(-1), tmp_path, np.ones((600, 600), np.float32)).plan
+    assert kinds_of_regions(plan, find_regions(plan).regions) == []
+
+
+@needs_compiler
+@pytest.mark.needs("onnxruntime")
+def test_region_of_a_file_runs_where_it_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def boxes(x: Array, others: Array) -> tuple[Array, Array]:
+        y = x @ others
+        low, high = (
+            np.maximum(y[:, None, :2], others[None, :, :2]),
+            np.minimum(y[:, None, 2:4], others[None, :, 2:4]),
+        )
+        common = high - low
+        return np.maximum(common, 0).prod(axis=2) @ y, y
+
+    x, others = (np.random.default_rng(i).standard_normal((300, 300)).astype(np.float32) for i in range(2))
+
+    def measured(calls: Mapping[str, Callable[[], Any]], seconds: float = 1.0) -> dict[str, float]:
+        for call in calls.values():
+            call()
+        return {name: 0.1 if name in ("cpp", "1") else 1.0 for name in calls}
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(auto, "_measure", lambda runners, plan: dict.fromkeys(runners, 1.0))
+    monkeypatch.setattr(auto, "timed_in_turns", measured)
+    monkeypatch.setattr(pairs, "timed_in_turns", measured)
+    anylayer.export(boxes, x, others, path=tmp_path / "f.onnx")
+    model = anylayer.read(tmp_path / "f.onnx").compile("auto")
+    assert [engine for engine, _ in model.parts][1] == "cpp" and len(model.parts) == 3
+    for got, want in zip(model({"x": x, "others": others}).values(), boxes(x, others)):
+        assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
