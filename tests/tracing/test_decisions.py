@@ -343,3 +343,23 @@ def test_refused_with_the_line(function: Function, rule: str) -> None:
 def test_state_between_calls_is_refused(function: Function, rule: str) -> None:
     with pytest.raises(TraceError, match=rule):
         traced(function)
+
+
+def test_only_a_try_around_the_index_makes_it_a_question() -> None:
+    def inside(x: Array) -> Any:
+        try:
+            return x[(x[0, 0] * 2).astype(np.int64)]
+        except IndexError:
+            return x[0] * 0
+
+    def outside(x: Array) -> Any:
+        try:
+            x = np.reshape(x, (3, 4))
+        except ValueError:
+            x = x[:3]
+        rows = [(x[i, 0] * 2).astype(np.int64) for i in range(1)]
+        return x[rows[0]]
+
+    for function, count in ((inside, 2), (outside, 0)):
+        decided = traced(function).decided
+        assert (len(decided.paths) if decided is not None else 0) == count

@@ -8,11 +8,13 @@ which stores equal operators once.
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -201,6 +203,15 @@ def truth(x: TracedArray) -> bool:
     return run.decide(x)
 
 
+@functools.cache
+def _try_ranges(code: CodeType) -> list[tuple[int, int]]:
+    """Return the first position of each `try` or `with` of a code, and that after its last one. Comprehensions and
+    generators have entries in the table of exceptions, too, but only to raise them again.
+    """
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # absent in typeshed
+    return [(e.start, e.end) for e in entries if dis.opname[code.co_code[e.target]] == "PUSH_EXC_INFO"]
+
+
 def may_raise(condition: Callable[[], Any], error: Exception) -> None:
     """Raise an exception on the path on which a condition holds, where the user's code may catch it.
 
@@ -210,7 +221,7 @@ def may_raise(condition: Callable[[], Any], error: Exception) -> None:
     if run is None:
         return
     while frame is not None and frame.f_code is not _Paths.call_once.__code__:
-        if is_users(frame) and frame.f_code.co_exceptiontable:
+        if is_users(frame) and any(a <= frame.f_lasti < b for a, b in _try_ranges(frame.f_code)):
             asked: Any = condition()
             if run.decide(asked) if type(asked) is TracedArray else asked:
                 run.raised = error

@@ -185,8 +185,12 @@ def _may_ask_in_while(code: CodeType, position: object) -> bool:
     return any(not is_for and position in positions[a // 2 : b // 2 + 1] for a, b, is_for in _loops_of(code))
 
 
-_OWN_REFERENCES = 3
-"""The references to a list that only a frame holds: its variable, its dict of variables, and an argument."""
+@cache
+def _own_references() -> int:
+    """Return the references to a list that only a frame holds: its variable, an argument, maybe its f_locals."""
+    items = [0]
+    variables = dict(sys._getframe(items[0]).f_locals)
+    return sys.getrefcount(variables["items"]) - 1
 
 
 def _is_only_appended_to(frame: FrameType, name: str) -> bool:
@@ -351,7 +355,7 @@ class _Closing:
         """Return whether a list is reached in another way than by a local variable of the frame."""
         states = [s for h in self.heads for s in (h, *h.exits)]
         known = sum((h.locals.get(name) is self.final[name]) + h.state.holds(self.final[name]) for h in states)
-        return sys.getrefcount(self.final[name]) > known + _OWN_REFERENCES
+        return sys.getrefcount(self.final[name]) > known + _own_references()
 
     def require_equal_states(self, lists: Iterable[str]) -> None:
         """Refuse what differs between two iterations, other than recorded arrays and lists that become longer."""
