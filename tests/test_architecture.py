@@ -212,7 +212,7 @@ STATES = {"is_traced", "is_symbolic", "is_static", "holds_symbolic", "symbolic_s
 
 PRIVILEGED = {
     "layers/onnx/_record.py",  # records operators for which `ops` has no function, by ONNX's own shape inference
-    "layers/onnx/control.py",  # runs the networks inside an operator, or records them
+    "layers/_control.py",  # runs the networks inside an operator, or records them
 }
 """Files of layers that have private powers, with the reason. The list only becomes shorter."""
 

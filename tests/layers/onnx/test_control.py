@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 import anylayer
 from anylayer.errors import AnyLayerError, InputError, LayerError
-from anylayer.layers.onnx import control
+from anylayer.layers import _control
 from tests.engine_names import GENERAL
 from tests.readers.onnx.files import model, save, value
 
@@ -157,7 +157,7 @@ def test_loop_of_constant_length_is_unrolled() -> None:
 
 
 def test_loop_that_ends_by_data_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_MAX_STEPS", 100)  # with zeros, it does not end
+    monkeypatch.setattr(_control, "MAX_STEPS", 100)  # with zeros, it does not end
     body = graph(
         [
             node("Add", ["s", "s"], ["d"]),

@@ -281,7 +281,7 @@ REFUSED = {
     ),
     "a loop": (
         [*LOOP, node("y", "Exit", "m")],
-        r"4 operations of control flow are not supported: 'e' \(Enter\), 'm' \(Merge\), 'n' \(NextIteration\)",
+        r"4 operations of control flow are not supported: 'y' \(Exit\), 'm' \(Merge\), 'e' \(Enter\), 'n' \(",
     ),
     "a branch": (
         [X, placeholder("p", dtype="bool"), node("s", "Switch", "x", "p"), node("y", "Relu", "s:1")],

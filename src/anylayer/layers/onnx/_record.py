@@ -1,7 +1,7 @@
 """Compute an operator for arrays, or record it: as the operators of its NumPy meaning, as itself with the shapes
 of ONNX's own inference, or as the older operators that define it.
 
-Of the files of this folder, only this one and control.py know whether arrays are traced.
+Of the files of this folder, only this one knows whether arrays are traced.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from anylayer.protobuf.binary import MappedFile
 from anylayer.protobuf.text import MAX_TEXT_BYTES, parse, read_limited
 from anylayer.readers import Option
 from anylayer.readers._recognize import describe
-from anylayer.readers.tensorflow.build import InlinedGraph, build, by_name, unconsumed_outputs
-from anylayer.readers.tensorflow.functions import Inliner, functions_of
+from anylayer.readers.tensorflow.build import InlinedGraph, build, unconsumed_outputs
+from anylayer.readers.tensorflow.functions import Inliner, by_name, functions_of
 from anylayer.readers.tensorflow.graph import nodes_of
 from anylayer.readers.tensorflow.messages import Record, decode, from_text
 from anylayer.readers.tensorflow.saved_model import checkpoint_graph, saved_model_graph
@@ -84,9 +84,8 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         outputs = unconsumed_outputs(nodes, functions, user_types)
         inliner = Inliner(functions, file)
         flat = by_name(inliner.graph(nodes))
-        return build(
-            InlinedGraph(file, flat, outputs={o: inliner.resolve(o) for o in outputs}, weights=file), user_types
-        )
+        public = {o: inliner.resolve(o) for o in outputs}
+        return build(InlinedGraph(file, flat, outputs=public, weights=file, inliner=inliner), user_types)
 
 
 def _record(path: Path) -> Record:

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from anylayer.readers._limits import MAX_BRANCH_STEPS
 from anylayer.readers.tensorflow.functions import parse_name, tensor_name, without_index_0
 from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor
-from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULT_INPUTS, IDENTITIES, LOOPS, MERGES, SWITCHES
+from anylayer.readers.tensorflow.structure import CONSTANT, DEFAULT_INPUTS, IDENTITIES, MERGES, SWITCHES
 
 
 def remove_constant_branches(nodes: Mapping[str, GraphNode], variables: Container[str] = ()) -> None:
@@ -19,11 +19,11 @@ def remove_constant_branches(nodes: Mapping[str, GraphNode], variables: Containe
 
     A Switch is replaced if its condition is constant. It is also replaced if its data is constant and only one of
     its outputs is read, because that output is the data if it is computed at all. `variables` names the variables
-    whose values are known; they are treated as constants. A graph with loops is not changed.
+    whose values are known; they are treated as constants.
     """
     merges = [n for n in nodes.values() if n.op in MERGES]
     switches = [n for n in nodes.values() if n.op in SWITCHES]
-    if not (merges or switches) or any(n.op in LOOPS for n in nodes.values()):
+    if not (merges or switches):
         return
     liveness = _Liveness(nodes, variables)
     alias: dict[str, str] = {}

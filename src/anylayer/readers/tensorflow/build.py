@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, nearest, need, some
 from anylayer.layer import Registry
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, Network, Node, Subgraph, TensorType
 from anylayer.protobuf.tree import shortened_text
-from anylayer.readers._limits import MAX_OPERATION_OUTPUTS
+from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place
 from anylayer.readers.tensorflow.branches import remove_constant_branches
 from anylayer.readers.tensorflow.custom import Layouts, resize_factors
-from anylayer.readers.tensorflow.functions import Body, called_function, parse_name, tensor_name, without_index_0
-from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, StoredTensor
+from anylayer.readers.tensorflow.frames import has_branches, has_frames, structured_branches, structured_loops
+from anylayer.readers.tensorflow.functions import (
+    Body,
+    Inliner,
+    called_function,
+    parse_name,
+    tensor_name,
+    without_index_0,
+)
+from anylayer.readers.tensorflow.graph import (
+    AttrPlaceholder,
+    AttrValue,
+    FunctionRef,
+    GraphNode,
+    Inside,
+    StoredTensor,
+)
 from anylayer.readers.tensorflow.structure import (
     CONSTANT,
     CONTROL_FLOW,
+    EXITS,
     IDENTITIES,
+    INNER,
     INPUTS,
     NEVER_OUTPUTS,
     QUANTIZED,
@@ -45,31 +62,28 @@ class InlinedGraph:
     values: Mapping[str, Array] = field(default_factory=dict)
     weights: str = ""
     notes: list[str] = field(default_factory=list)
+    inliner: Inliner | None = None
 
 
-def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
-    """Return the operations by name. Raise NetworkError for a name that occurs twice."""
-    nodes_by_name: dict[str, GraphNode] = {}
-    for node in nodes:
-        need(node.name not in nodes_by_name, f"two operations are named '{node.name}'", NetworkError)
-        nodes_by_name[node.name] = node
-    return nodes_by_name
-
-
-def build(graph: InlinedGraph, user_types: frozenset[str]) -> Network:
+def build(graph: InlinedGraph, user_types: frozenset[str], depth: int = 0) -> Network:
     """Return the Network of the operations that the outputs depend on.
+
+    depth: how many networks are around it.
 
     Raise NetworkError for a graph without outputs, a missing input, a cycle, and operations that are not
     supported.
     """
-    remove_constant_branches(graph.nodes, graph.values)
-    outputs = graph.outputs
-    need(outputs, "the graph has no output, because no operation computes anything", NetworkError)
-    for name in outputs.values():
+    need(graph.outputs, "the graph has no output, because no operation computes anything", NetworkError)
+    for name in graph.outputs.values():
         _need_operation(graph, parse_name(name)[0], f"output '{name}'")
-    nodes = _in_computing_order(graph, outputs.values())
+    if has_frames(graph.nodes.values()):
+        graph.nodes, graph.outputs = structured_loops(graph.nodes, graph.outputs, graph.values)
+    remove_constant_branches(graph.nodes, graph.values)
+    if has_branches(graph.nodes.values()):
+        graph.nodes, graph.outputs = structured_branches(graph.nodes, graph.outputs, graph.values)
+    nodes = _in_computing_order(graph, graph.outputs.values())
     _refuse_unsupported(graph, nodes)
-    return _NetworkBuilder(graph, nodes, user_types).network(outputs)
+    return _NetworkBuilder(graph, nodes, user_types, depth).network(graph.outputs)
 
 
 def _need_operation(graph: InlinedGraph, name: str, what: str) -> None:
@@ -82,7 +96,10 @@ def unconsumed_outputs(
 ) -> list[str]:
     """Return the outputs of the operations without consumers. They are the outputs of a graph that names none."""
     read = {parse_name(i)[0] for node in nodes for i in node.inputs if not i.startswith("^")}
+    waited_for = {i[1:] for node in nodes for i in node.inputs if i.startswith("^")}
+    constants = {n.name for n in nodes if n.op == CONSTANT}
     names: list[str] = []
+    others: list[str] = []  # last values of a loop's variables, identities of constants or for an order only
     for node in nodes:
         if node.name in read or node.op in NEVER_OUTPUTS or node.op in INPUTS or node.op == CONSTANT:
             continue
@@ -91,8 +108,12 @@ def unconsumed_outputs(
         count = len(functions[body].outputs) if body in functions else 1
         if cls is not None:
             count = min(_output_count(node, cls), cls.shown)
-        names += [tensor_name(node.name, index) for index in range(count)]
-    return names
+        is_other = node.op in EXITS or (
+            node.op in IDENTITIES
+            and (node.name in waited_for or not constants.isdisjoint(parse_name(i)[0] for i in node.inputs))
+        )
+        (others if is_other else names).extend(tensor_name(node.name, index) for index in range(count))
+    return names or others
 
 
 def _class(op: str) -> Any:
@@ -173,9 +194,9 @@ def _refuse_unsupported(graph: InlinedGraph, nodes: Sequence[GraphNode]) -> None
 
 def _no_control_flow(nodes: Sequence[GraphNode]) -> NetworkError:
     return NetworkError(
-        f"{len(nodes)} operations of control flow are not supported: {_listing(nodes)}. Freeze the graph for "
-        "inference (training=False) and unroll its recurrent layers (Keras: unroll=True), or read the Keras file "
-        "itself",
+        f"{len(nodes)} operations of control flow are not supported: {_listing(nodes)}. They form neither a loop "
+        "nor a branch as TensorFlow writes them. Freeze the graph for inference (training=False), or read the "
+        "Keras file itself"
     )
 
 
@@ -186,8 +207,10 @@ def _listing(nodes: Sequence[GraphNode]) -> str:
 class _NetworkBuilder:
     """A builder of a Network from GraphNodes in computing order."""
 
-    def __init__(self, graph: InlinedGraph, nodes: Sequence[GraphNode], user_types: frozenset[str]) -> None:
-        self.graph, self.nodes, self.user_types = graph, nodes, user_types
+    def __init__(
+        self, graph: InlinedGraph, nodes: Sequence[GraphNode], user_types: frozenset[str], depth: int
+    ) -> None:
+        self.graph, self.nodes, self.user_types, self.depth = graph, nodes, user_types, depth
         self.renamed = {value: name for name, value in graph.inputs.items() if value != name}
         self.data_layouts = Layouts(graph.nodes, self._constant_values)
         self.last_output: dict[str, int] = {}  # the index of the last output that is read of each operation
@@ -248,7 +271,8 @@ class _NetworkBuilder:
         name = self._value(node.name)
         sizes = node.attrs.get("shape")
         self.inputs[name] = None
-        if not isinstance(sizes, list) or (not sizes and "_output_shapes" not in node.attrs):
+        stated = "_output_shapes" in node.attrs or dtype in ("bool", "int32", "int64")
+        if not isinstance(sizes, list) or (not sizes and not stated):  # [] may also stand for an unknown shape
             return
         for d in sizes:
             need(
@@ -290,12 +314,33 @@ class _NetworkBuilder:
             type=node.op,
             inputs=[self._value(i) for i in inputs],
             outputs=[self._value(tensor_name(node.name, i)) for i in range(count)],
-            params={"attr": _param_values(node.attrs)},
+            params={"attr": {**_param_values(node.attrs), **self._inner_networks(node)}},
             blobs=blobs,
             place=node.place(self.graph.file),
             layout=self.data_layouts.of(node) if custom else "",
             opencv_layout="NCHW" if custom else "",
         )
+
+    def _inner_networks(self, node: GraphNode) -> dict[str, Subgraph]:
+        """Return the networks inside an operation, by the attributes that state them."""
+        inner: dict[str, Subgraph] = {}
+        for name, value in node.attrs.items():
+            if (
+                isinstance(value, FunctionRef)
+                and name in INNER.get(node.op, ())
+                and self.graph.inliner is not None
+            ):
+                value = self.graph.inliner.inside(value)
+            if not isinstance(value, Inside):
+                continue
+            rule = f"its networks are nested deeper than {MAX_GRAPH_NESTING}"
+            need(self.depth < MAX_GRAPH_NESTING, rule, NetworkError)
+            outputs = {str(i): output for i, output in enumerate(value.outputs)}
+            graph = replace(self.graph, nodes=dict(value.nodes), inputs={}, outputs=outputs, values={}, notes=[])
+            network = build(graph, self.user_types, self.depth + 1)
+            network.inputs = dict.fromkeys(value.inputs)
+            inner[name] = Subgraph(network, [])
+        return inner
 
     def _declare(self, node: GraphNode) -> None:
         """Store the static shapes that the file states for the outputs of a custom operation."""
@@ -364,7 +409,7 @@ def _param_values(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
             params[name] = value.array() if value.dtype in READABLE else value.dtype
         elif isinstance(value, list):
             params[name] = [v.name if isinstance(v, (FunctionRef, AttrPlaceholder)) else v for v in value]
-        elif value is not None:
+        elif value is not None and not isinstance(value, Inside):
             params[name] = value
     return params
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from anylayer.errors import NetworkError, at, nearest, need, plural
 from anylayer.layer import Registry
 from anylayer.readers._limits import MAX_NESTING, MAX_NODES
-from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, nodes_of
+from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, Inside, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
-from anylayer.readers.tensorflow.structure import CALLS, IDENTITIES
+from anylayer.readers.tensorflow.structure import ARGUMENT, CALLS, IDENTITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,15 @@ def called_function(node: GraphNode, functions: Mapping[str, Body]) -> str:
     return node.op if node.op in functions else ""
 
 
+def by_name(nodes: Iterable[GraphNode]) -> dict[str, GraphNode]:
+    """Return the operations by name. Raise NetworkError for a name that occurs twice."""
+    nodes_by_name: dict[str, GraphNode] = {}
+    for node in nodes:
+        need(node.name not in nodes_by_name, f"two operations are named '{node.name}'", NetworkError)
+        nodes_by_name[node.name] = node
+    return nodes_by_name
+
+
 class Inliner:
     """The replacement of calls by the operations of the called functions, which are named "call/operation".
 
@@ -97,7 +106,7 @@ class Inliner:
         self.functions, self.file, self.declared = functions, file, declared or {}
         self.alias: dict[str, str] = {}
         """Maps each output of a call to the value that replaces it."""
-        self._count = 0
+        self._count = [0]
         self._bodies: dict[str, list[GraphNode]] = {}
 
     def graph(self, nodes: Sequence[GraphNode]) -> list[GraphNode]:
@@ -112,6 +121,22 @@ class Inliner:
             node.inputs = [self.resolve(i) for i in node.inputs if not i.startswith("^")]
         return flat
 
+    def inside(self, function: FunctionRef) -> Inside:
+        """Return the operations of a function that an operation runs, for example in each step of a loop."""
+        name = function.name
+        need(
+            name in self.functions,
+            f"it runs function '{name}', which is missing in the graph{nearest(name, self.functions)}",
+            NetworkError,
+        )
+        body = self.functions[name]
+        inner = Inliner(self.functions, self.file, self.declared)
+        inner._count, inner._bodies = self._count, self._bodies
+        call = GraphNode(name, name, list(body.inputs), {**function.attrs})
+        flat = inner.graph([*(GraphNode(n, ARGUMENT, [], {}) for n in body.inputs), call])
+        outputs = [inner.resolve(tensor_name(name, i)) for i in range(len(body.outputs))]
+        return Inside(by_name(flat), body.inputs, outputs)
+
     def resolve(self, text: str) -> str:
         """Return the value that an input refers to after calls are replaced."""
         name = without_index_0(text)
@@ -123,9 +148,9 @@ class Inliner:
         return name
 
     def _add(self, flat: list[GraphNode], node: GraphNode, depth: int) -> None:
-        self._count += 1
+        self._count[0] += 1
         need(
-            self._count <= MAX_NODES,
+            self._count[0] <= MAX_NODES,
             f"with its functions inlined, the graph has more than {MAX_NODES} operations",
             NetworkError,
         )

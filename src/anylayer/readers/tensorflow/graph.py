@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -44,7 +44,19 @@ class AttrPlaceholder:
     name: str
 
 
-AttrValue = Union[str, int, float, "list[Any]", StoredTensor, FunctionRef, AttrPlaceholder, None]
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The operations inside a loop or a branch.
+
+    inputs: the operations that stand for its arguments. outputs: the values that it returns.
+    """
+
+    nodes: Mapping[str, GraphNode]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+AttrValue = Union[str, int, float, "list[Any]", StoredTensor, FunctionRef, AttrPlaceholder, Inside, None]
 """The value of an attribute. A shape is a list of sizes (see `shape_of`), and a dtype is its name."""
 
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from anylayer.errors import FileError, NetworkError, need, plural
 from anylayer.network import Array
 from anylayer.readers._limits import MAX_RESTORED_NAMES
-from anylayer.readers.tensorflow.build import InlinedGraph, by_name, unconsumed_outputs
+from anylayer.readers.tensorflow.build import InlinedGraph, unconsumed_outputs
 from anylayer.readers.tensorflow.bundle import Bundle
 from anylayer.readers.tensorflow.functions import (
     Inliner,
+    by_name,
     declared_results,
     functions_of,
     parse_name,
@@ -50,6 +51,7 @@ def saved_model_graph(record: Record, folder: Path, file: str) -> InlinedGraph:
         values=values,
         weights=str(folder / "variables"),
         notes=notes,
+        inliner=inliner,
     )
 
 
@@ -105,6 +107,7 @@ def checkpoint_graph(meta: Record, prefix: Path, file: str, user_types: frozense
         outputs={o: inliner.resolve(o) for o in outputs},
         values=_variables(flat, prefix, Path(file)),
         weights=f"{prefix}.index",
+        inliner=inliner,
     )
 
 

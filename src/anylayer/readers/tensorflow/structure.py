@@ -16,15 +16,24 @@ NEVER_OUTPUTS = frozenset((
     "WriteFile", "MergeSummary", "ScalarSummary", "HistogramSummary", "ImageSummary",
 ))  # fmt: skip
 """Operations that are not outputs of the network although they have no consumers."""
-CONTROL_FLOW = frozenset((
-    "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "Switch", "RefSwitch",
-    "Merge", "RefMerge", "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase", "TensorArrayV3",
-    "TensorListReserve", "TensorListFromTensor", "TensorListStack",
-))  # fmt: skip
-"""Control flow of version 1 (frames) and of version 2 (functions)."""
+ENTERS = frozenset({"Enter", "RefEnter"})
+EXITS = frozenset({"Exit", "RefExit"})
+NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})
+LOOP_CONDITION = "LoopCond"
 SWITCHES = frozenset({"Switch", "RefSwitch"})
 MERGES = frozenset({"Merge", "RefMerge"})
-LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "RefNextIteration", "LoopCond"})
+CONTROL_FLOW = frozenset({LOOP_CONDITION, "Case", "StatelessCase"}).union(
+    ENTERS, EXITS, NEXT_ITERATIONS, SWITCHES, MERGES
+)
+"""Control flow of version 1 (frames and branches), of which what is left is refused, and operations that are not
+supported."""
+ARGUMENT = "_Arg"
+WHILE, IF = "While", "If"
+INNER = {
+    **dict.fromkeys((WHILE, "StatelessWhile"), ("cond", "body")),
+    **dict.fromkeys((IF, "StatelessIf"), ("then_branch", "else_branch")),
+}
+"""The attributes of operations that name functions which the operation runs."""
 DEFAULT_INPUTS = frozenset({"PlaceholderWithDefault"})
 """Inputs with a default value, which is their own first input."""
 VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})

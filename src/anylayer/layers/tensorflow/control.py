@@ -1,0 +1,174 @@
+"""Loops and branches, whose bodies are functions of the graph or frames of version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anylayer.layer import Array, attribute, layer, need
+from anylayer.layers._control import Control
+from anylayer.layers._table import define
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
+from anylayer.layers.tensorflow.lists import with_known_elements
+from anylayer.network import Network, Subgraph
+
+
+class _Control(Control, TensorFlowLayer):
+    family = "tensorflow"
+    harmless = frozenset({"output_shapes", "parallel_iterations", "Tcond", "Tin", "Tout"})
+
+
+def _results_by(attr: Mapping[str, Any], name: str) -> Sequence[tuple[str, int]]:
+    types = attr.get(name)
+    need(isinstance(types, list), f"attribute '{name}' must be a list of dtypes")
+    return (("output", len(types or ())),)
+
+
+@layer("If")
+class If(_Control):
+    """Run one of two functions, which the condition selects.
+
+    Inputs: a scalar, which is true if it is not 0, and the arguments of both functions. If the condition depends
+    on the network's inputs, both run and the outputs are selected, which requires equal shapes.
+    Source: tf.raw_ops.If; tensorflow/core/kernels/functional_ops.cc.
+    """
+
+    then_branch: Subgraph = attribute("any", doc="the function for a true condition")
+    else_branch: Subgraph = attribute("any", doc="the function for a false condition")
+
+    @classmethod
+    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
+        return _results_by(attr, "Tout")
+
+    def forward(self, condition: Array, *arguments: Array) -> list[Array]:
+        need(len(condition.shape) == 0, f"the condition must be a scalar, got shape {tuple(condition.shape)}")
+        inputs = (condition != 0, *arguments)
+        return self.branch(inputs[0], (self.then_branch, self.else_branch), inputs, 1)
+
+
+@layer("While")
+class While(_Control):
+    """Run the function `body` on its own results while `cond` is true of them.
+
+    Inputs and outputs: the values of the loop, before and after it. `cond` returns a scalar.
+    Source: tf.raw_ops.While; tensorflow/core/kernels/functional_ops.cc.
+    """
+
+    cond: Subgraph = attribute("any", doc="the function that says whether there is another step")
+    body: Subgraph = attribute("any", doc="the function of one step")
+
+    @classmethod
+    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
+        return _results_by(attr, "T")
+
+    def forward(self, *values: Array) -> list[Array]:
+        fixed = _invariants(self.body.network)
+        changing = [i for i in range(len(values)) if i not in fixed]
+        others = [values[i] for i in fixed]
+
+        def arguments(states: Sequence[Array], others: Sequence[Array]) -> list[Any]:
+            both = {**dict(zip(changing, states)), **dict(zip(fixed, others))}
+            return [both[i] for i in range(len(values))]
+
+        limits, only = _limits(self.cond.network, self.body.network, values)
+        limit = np.maximum(np.min(np.stack(limits)), 0) if limits else None
+
+        def goes_on(states: Sequence[Array], others: Sequence[Array]) -> Any:
+            (condition,) = self.inside(self.cond, arguments(states, others), ())
+            return condition if condition.dtype == bool else condition != 0
+
+        def following(states: Sequence[Array], others: Sequence[Array]) -> list[Array]:
+            results = self.inside(self.body, arguments(states, others), ())
+            return [results[i] for i in changing]
+
+        def step(inputs: list[Any]) -> list[Array]:
+            states = following(inputs[2 : 2 + len(changing)], inputs[2 + len(changing) :])
+            return [inputs[1] if only else goes_on(states, inputs[2 + len(changing) :]), *states]
+
+        states = [values[i] for i in changing]
+        states = with_known_elements(states, lambda: following(states, others))
+        condition = None if only else goes_on(states, others)
+        results = self.loop(step, limit, condition, states, others, runs_on=only)
+        return arguments(results, others)
+
+
+for name, base in (("StatelessIf", If), ("StatelessWhile", While)):
+    details = f"{SOURCE}functional_ops.cc.".format(name=name)
+    define(name, base, f"Compute {base.__name__} with functions that change nothing else.", details)
+
+
+def _sources(network: Network) -> Callable[[str], str]:
+    """Return the function that returns the value which a value of a network is, without identities."""
+    sources = {n.outputs[0]: n.inputs[0] for n in network.nodes if n.type == "Identity"}
+
+    def source(name: str) -> str:
+        while name in sources:
+            name = sources[name]
+        return name
+
+    return source
+
+
+def _invariants(body: Network) -> list[int]:
+    """Return the arguments, by number, that each step returns unchanged."""
+    source = _sources(body)
+    return [i for i, (a, b) in enumerate(zip(body.inputs, body.outputs.values())) if source(b) == a]
+
+
+def _limits(cond: Network, body: Network, values: Sequence[Array]) -> tuple[list[Any], bool]:
+    """Return the numbers of steps after which a counter has reached its limit, and whether only this ends the
+    loop.
+
+    A counter is an argument to which each step adds 1. Its limit is a constant, or an argument that stays the
+    same.
+    """
+    source = _sources(cond)
+    producers = {n.outputs[0]: n for n in cond.nodes}
+    arguments = dict(zip(cond.inputs, values))
+    fixed, counters = ([list(cond.inputs)[i] for i in numbers] for numbers in (_invariants(body), _counters(body)))
+    constants: dict[str, Array] = {n.outputs[0]: n.blobs[0] for n in cond.nodes if n.type == "Const"}
+    constants.update((name, arguments[name]) for name in fixed)
+    waiting, limits, only = [*cond.outputs.values()], list[Any](), True
+    while waiting:
+        node = producers.get(source(waiting.pop()))
+        if node is not None and node.type == "LogicalAnd":
+            waiting += node.inputs
+        elif node is not None and node.type in _BELOW:
+            low, high = map(source, node.inputs[:: _BELOW[node.type]])
+            end: Any = constants.get(high)
+            if low in counters and end is not None and end.dtype.kind in "iu":
+                start = arguments[low].astype(np.int64)
+                limits.append((end.astype(np.int64) - start).reshape(()) + int(node.type.endswith("Equal")))
+            else:
+                only = False
+        else:
+            only = False
+    return limits, only
+
+
+_BELOW = {"Less": 1, "LessEqual": 1, "Greater": -1, "GreaterEqual": -1}
+"""The comparisons of a counter with its limit, and the order of their inputs."""
+
+
+def _counters(body: Network) -> list[int]:
+    """Return the arguments, by number, to which each step adds 1."""
+    source = _sources(body)
+    producers = {n.outputs[0]: n for n in body.nodes}
+    counters = []
+    for i, (argument, result) in enumerate(zip(body.inputs, body.outputs.values())):
+        node = producers.get(source(result))
+        if node is None or node.type not in ("Add", "AddV2"):
+            continue
+        parts = [source(n) for n in node.inputs]
+        ones = [
+            p for p in parts if (n := producers.get(p)) is not None and n.type == "Const" and _is_one(n.blobs[0])
+        ]
+        if argument in parts and ones:
+            counters.append(i)
+    return counters
+
+
+def _is_one(array: Array) -> bool:
+    return array.size == 1 and array.dtype.kind in "iu" and int(array.reshape(())) == 1
