@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.expressions import symbol
-from anylayer.graph.guards import base_name, current_trace
+from anylayer.graph.expressions import Expression, constant, symbol
+from anylayer.graph.guards import SymbolicTrace, base_name, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal
+from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
-from anylayer.graph.symbolic import extreme, is_symbolic, new_size
+from anylayer.graph.symbolic import extreme, is_symbolic, new_size, with_known_extrema
 from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import current_run
@@ -59,7 +60,7 @@ def count_of(values: Any, most: Any) -> Any:
         )
         value = trace.count(name, most)
         if value is None:
-            _need_possible(values)
+            need_possible(values)
         counts[key] = 0 if value is None else new_size(value, symbol(name))
     return counts[key]
 
@@ -141,12 +142,22 @@ def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
     return n
 
 
-def _need_possible(mask: Any) -> None:
+def need_possible(mask: Any) -> None:
     """Abandon a path on which a mask selects something, in a trace in which it selects nothing."""
     run = current_run.get()
-    if run is not None and run.answer_to(mask.any()):
+    if run is None or mask.dtype != BOOL:
+        return
+    n = np.sum(mask)
+    if any(map(run.answer_to, (mask.any(), n > 0, n != 0))) or run.answer_to(n == 0) is False:
         run.is_possible = False
         raise ValueError("nothing is selected on a path on which something is selected")
+
+
+def mask_of_size(n: Any) -> TracedArray | None:
+    """Return the mask whose true elements a size counts, or None."""
+    graph, e = running_graph(), _exact_size(n)
+    masks = (v for v, d in graph.counts.items() if v.dtype == BOOL and is_symbolic(d) and d.expression == e)
+    return next((TracedArray(graph, v) for v in masks), None)
 
 
 def _ordinal(name: str) -> int:
@@ -251,3 +262,34 @@ def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
             own = [x._value if type(x) is TracedArray else None for x in positions(mask)]
             return mask if rows == own else None
     return None
+
+
+def certainly_inside(index: TracedArray, x: Any) -> bool:
+    """Return whether indices of an array of one axis are inside of it because they are positions of the true
+    elements of a mask, plus a number: order[np.nonzero(mask)[0] + 1], where the mask is computed from order[1:].
+    """
+    trace, producers, value = current_trace.get(), index._graph.producers, index._value
+    offset = 0
+    while trace is not None and len(x.shape) == 1 and value in producers:
+        o = producers[value]
+        source = next((v for v in o.inputs if v is not None and v.const is None), None)
+        if source is None or (o.op not in ("Add", "Cast", "NonZero", "Slice") and o not in VIEWS):
+            return False
+        if o.op == "NonZero":
+            of_mask, of_x = (_exact_size(v.shape[0]) for v in (source, x))
+            names = of_mask.symbols  # if an element is true, the mask is not empty
+            least = 1 if len(names) == 1 and of_mask.value(dict.fromkeys(names, 0)) <= 0 else 0
+            some = SymbolicTrace(trace.ranges | {n: (least, trace.ranges[n][1]) for n in names})
+            rest = with_known_extrema(of_x, some) - with_known_extrema(of_mask, some) - constant(offset)
+            return len(source.shape) == 1 and offset >= 0 and some.not_negative(rest)
+        if o.op == "Add":
+            numbers = [v.const for v in o.inputs if v is not None and v.const is not None and v.const.size == 1]
+            if not numbers or elements_of(numbers[0]) is not None:
+                return False
+            offset += int(numbers[0].reshape(()))
+        value = source
+    return False
+
+
+def _exact_size(d: Any) -> Expression:
+    return d.expression if is_symbolic(d) else constant(int(d))

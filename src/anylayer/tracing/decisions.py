@@ -154,6 +154,8 @@ def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]
     smallest = min((int(d) for d in x.shape if is_static([d])), default=1)
     if index._const() is not None or (-smallest <= low and high < smallest and not symbolic_shape(x.shape)):
         return inputs
+    if tracing.counts.certainly_inside(index, x):
+        return inputs
     return [x, np.where(run.path(graph), index, index.dtype.type(0)), *inputs[2:]]
 
 

@@ -67,11 +67,14 @@ class GrownList(TracedList):
         )
 
     __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
-    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
+    __delitem__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
     append = extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
 
     def __len__(self) -> int:
         return len(self.made())
+
+    def __bool__(self) -> bool:
+        return bool(self.made().shape[0] > 0)
 
 
 class Unreadable:

@@ -32,6 +32,7 @@ from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
+from anylayer.tracing.loop_uses import Watch, is_only_appended_to
 from anylayer.tracing.masked_loops import MaskedBody, Unfit
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.record import running_graph
@@ -86,6 +87,7 @@ class Loops:
 
     def __init__(self) -> None:
         self.heads: dict[tuple[FrameType, Any], list[Head]] = {}
+        self.watches: dict[tuple[FrameType, Any], Watch] = {}
 
     def ends_at_one(self, trace: SymbolicTrace, guard: Guard) -> bool | None:
         """Return the answer to a question that would end a loop because one element is left, as in `if order.size
@@ -129,13 +131,18 @@ class Loops:
         heads.append(_head(frame, name, running_graph()))
         heads[-1].end = frame.f_lasti, not result
         heads[-1].earlier = frozenset(trace.guards)
+        if len(heads) == 1 and heads[-1].lists:
+            self.watches[key] = Watch(frame)
         if (
             len(heads) < _SEEN + (trace.turn or 0)
             or not _is_in_while(frame)
             or not _are_connected(running_graph(), heads)
         ):
             return False
-        _Closing(frame, trace, running_graph(), heads).close()
+        watch = self.watches.pop(key, None)
+        if watch is not None:
+            watch.stop()
+        _Closing(frame, trace, running_graph(), heads, watch).close()
         del heads[:]
         return True
 
@@ -193,27 +200,6 @@ def _own_references() -> int:
     return sys.getrefcount(variables["items"]) - 1
 
 
-def _is_only_appended_to(frame: FrameType, name: str) -> bool:
-    """Return whether the loop around the running instruction uses a local list only as `name.append(...)`."""
-    code = frame.f_code
-    first, last = min(
-        ((a, b) for a, b, _ in _loops_of(code) if a <= frame.f_lasti <= b), key=lambda x: x[1] - x[0]
-    )
-    if name in code.co_freevars:
-        return False
-    for use, following in pairwise(dis.get_instructions(code)):
-        if use.argval != name or "LOAD" not in use.opname:
-            continue
-        if use.opname == "LOAD_CLOSURE":
-            if use.offset <= last:
-                return False
-        elif first <= use.offset <= last and not (
-            following.opname in ("LOAD_METHOD", "LOAD_ATTR") and following.argval == "append"
-        ):
-            return False
-    return True
-
-
 def _sized_arrays(head: Head) -> dict[str, Value]:
     """Return the local arrays whose first axis has the size that is asked for."""
     e = symbol(head.size)
@@ -246,8 +232,10 @@ def _sources(graph: Graph, values: Iterable[Value], first: int) -> set[Value]:
 class _Closing:
     """The end of a loop: two iterations become an operator, and the frame gets its results."""
 
-    def __init__(self, frame: FrameType, trace: SymbolicTrace, graph: Graph, heads: list[Head]) -> None:
-        self.frame, self.trace, self.graph, self.heads = frame, trace, graph, heads
+    def __init__(
+        self, frame: FrameType, trace: SymbolicTrace, graph: Graph, heads: list[Head], watch: Watch | None
+    ) -> None:
+        self.frame, self.trace, self.graph, self.heads, self.watch = frame, trace, graph, heads, watch
         self.start, self.middle, self.end = heads[:_SEEN]
         self.final = heads[-1].locals
         self.place = place_of(frame)
@@ -341,7 +329,8 @@ class _Closing:
                 continue
             if any(x is not y for a, b in pairwise(before) for x, y in zip(a, b)):
                 raise self.unfit(f"it changes elements of the list '{name}'")
-            if not _is_only_appended_to(self.frame, name):
+            loop = _around(self.frame.f_code, self.frame.f_lasti)
+            if loop is None or not is_only_appended_to(self.frame.f_code, loop[:2], name, self.watch):
                 raise self.unfit(f"the list '{name}' is used in another way than by {name}.append(...)")
             if self.has_other_names(name):
                 raise self.unfit(f"the list '{name}' has other names")
@@ -496,4 +485,6 @@ def watch_loops(trace: SymbolicTrace) -> Iterator[None]:
     try:
         yield
     finally:
+        for watch in loops.watches.values():
+            watch.stop()
         trace.asked, trace.decide = None, decide

@@ -22,7 +22,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, new_size, same, with_known_extrema
 from anylayer.network import MAX_VALUES
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.counts import compressed, count_of
+from anylayer.tracing.counts import compressed, count_of, mask_of_size, need_possible
 from anylayer.tracing.dtypes import BOOL, I4, I8
 from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import ONNX_TYPES, arange, as_array, expand
@@ -40,6 +40,7 @@ class _Item:
     shorter, counted from the end (-1 is the last); 0 if there is none. low, high: how many elements at the
     beginning and the end the iteration leaves out. source: the array of which it is all elements, or the element
     that is taken. mask: of positions and of selections, the condition. offset: what is added to the positions.
+    same: the elements along the axis of what is left are equal, and `value` holds one of them.
     """
 
     value: Value
@@ -49,6 +50,7 @@ class _Item:
     source: Value | None = None
     mask: _Item | None = None
     offset: int | None = None
+    same: bool = False
 
     @property
     def is_selection(self) -> bool:
@@ -134,7 +136,7 @@ class MaskedBody:
 
     def item_of(self, o: Op, value: Value) -> _Item:
         items = [None if v is None or elements_of(v.const) is not None else self.item(v) for v in o.inputs]
-        aligned = [x for x in items if x is not None and (x.axis or x.mask is not None)]
+        aligned = [x for x in items if x is not None and (x.axis or x.mask is not None or x.same)]
         sized = any(v is not None and elements_of(v.const) is not None for v in o.inputs)
         if o.domain or o.body is not None:
             raise Unfit(f"computes {o.op}")
@@ -191,7 +193,11 @@ class MaskedBody:
         rows = {name: self.item(x._value) for name, x in appended.items()}
         if any(type(d) is Size for x in rows.values() for d in x.value.shape):
             raise Unfit("appends arrays of different sizes")
-        if mask is None or self.last is None or any(x.axis or x.mask is not None for x in (*ends, *rows.values())):
+        if (
+            mask is None
+            or self.last is None
+            or any(x.axis or x.mask is not None or x.same for x in (*ends, *rows.values()))
+        ):
             raise Unfit("takes no single element")
         if (mask.low, mask.high) != ((0, 1) if self.last else (1, 0)):
             raise Unfit("does not take its element out of those that are left")
@@ -235,6 +241,9 @@ class MaskedBody:
                 continue
             chosen = compressed(TracedArray(outer, item.source), mask, 0)
             row_arrays[name] = chosen[::-1] if self.last else chosen
+        at_first = mask_of_size(n)
+        if at_first is not None and any(type(x.shape[0]) is int for x in row_arrays.values()):
+            need_possible(at_first)  # a loop without a step begins with nothing
         return row_arrays, finals
 
 
@@ -253,6 +262,13 @@ def _elementwise(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _It
             return None
     shape = body.full(value.shape, axis)
     return _Item(body.append(o, [x.value for x in items], shape), axis, low, high)
+
+
+def _expand(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
+    """Repeat one number for all elements that are left, as np.zeros_like does."""
+    x: _Item = items[0]
+    is_one_number = not x.axis and x.mask is None and all(type(d) is int and d == 1 for d in x.value.shape)
+    return replace(x, same=True) if is_one_number else None
 
 
 def _add_number(o: Op, items: list[Any], positions: _Item) -> _Item | None:
@@ -337,7 +353,7 @@ def _gather(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | 
         if mask.high < data.high or index.offset + data.low != mask.low:
             return None
         return _Item(data.value, data.axis, 0, 0, data.source, mask)
-    if index.mask is not None or data.mask is not None or (data.axis and index.axis):
+    if index.mask is not None or data.mask is not None or (data.axis and index.axis) or data.same or index.same:
         return None
     if index.axis:
         at = axis + len(index.value.shape) + index.axis - len(value.shape)
@@ -397,5 +413,6 @@ def _compress(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item 
 
 
 _RULES: dict[str, Any] = {
-    "Slice": _slice, "Gather": _gather, "Reshape": _reshape, "NonZero": _nonzero, "Compress": _compress,
+    "Compress": _compress, "Expand": _expand, "Gather": _gather, "NonZero": _nonzero, "Reshape": _reshape,
+    "Slice": _slice,
 }  # fmt: skip

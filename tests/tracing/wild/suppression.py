@@ -202,3 +202,63 @@ def appended_scores(dets):
 def objects_in_a_list(dets):
     found = [{"box": row[:4], "score": row[4]} for row in dets if row[4] > 0.5]
     return np.array([f["score"] for f in found[:3]])
+
+
+@wild(detections)
+def limit_that_is_off(dets, limit=-1):
+    picked, order = [], np.argsort(dets[:, 4], kind="stable")[-200:]
+    while len(order) > 0:
+        best = order[-1]
+        picked.append(best)
+        if 0 < limit == len(picked) or len(order) == 1:
+            break
+        order = order[:-1]
+        order = order[overlap(dets[best, :4], dets[order, :4]) <= 0.5]
+    return dets[picked]
+
+
+@wild(scored)
+def last_of_the_confident(boxes, scores, limit=-1):
+    sure = np.where(scores > 0.3)[0]
+    boxes, scores = boxes[sure], scores[sure]
+    picked, left = [], np.argsort(scores, kind="stable")
+    while len(left) > 0:
+        last = len(left) - 1
+        best = left[last]
+        picked.append(best)
+        if limit != -1 and len(picked) >= limit:
+            break
+        shared = overlap(boxes[best], boxes[left[:last]])
+        left = np.delete(left, np.concatenate(([last], np.where(shared > 0.5)[0])))
+    return sure[picked]
+
+
+@wild(scored)
+def none_unless_confident(boxes, scores):
+    sure = scores > 0.5
+    if sure.sum() == 0:
+        return None
+    boxes, scores = boxes[sure], scores[sure]
+    order, picked = scores.argsort(kind="stable")[::-1], []
+    while order.size > 0:
+        picked.append(order[0])
+        shared = overlap(boxes[order[0]], boxes[order[1:]])
+        order = order[np.where(shared <= 0.4)[0] + 1]
+    if picked:
+        found = np.concatenate([boxes[picked], scores[picked, None]], axis=1)
+    return found
+
+
+@wild(detections)
+def safe_division(dets):
+    x1, y1, x2, y2, scores = dets.T
+    areas, order, picked = (x2 - x1) * (y2 - y1), scores.argsort(kind="stable")[::-1], []
+    while order.size > 0:
+        best, rest = order[0], order[1:]
+        picked.append(best)
+        width = np.maximum(0.0, np.minimum(x2[best], x2[rest]) - np.maximum(x1[best], x1[rest]))
+        height = np.maximum(0.0, np.minimum(y2[best], y2[rest]) - np.maximum(y1[best], y1[rest]))
+        either = areas[best] + areas[rest] - width * height
+        shared = np.divide(width * height, either, out=np.zeros_like(width, dtype=float), where=either != 0)
+        order = order[np.where(shared <= 0.5)[0] + 1]
+    return np.array(picked)
