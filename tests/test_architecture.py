@@ -370,7 +370,7 @@ NAMES_TYPES = {
     "inspect/report.py": "ONNX operators of a graph, whose multiply-adds are counted",
     "readers/tensorflow/structure.py": "a GraphDef spells inputs, constants, calls and control flow as operations",
     "readers/tensorflow/custom.py": "the sub-graphs that OpenCV hands to a custom layer as blobs",
-    "caffe/transfer.py": "which of Caffe's layers gets the weights of which of Keras' layers",
+    "convert/transfer.py": "which of Caffe's layers gets the weights of which of Keras' layers",
     "kernels/opencl/configuration.py": "elements of a configuration file, one of which is called Data",
     "opencv/table.py": "the layers of Caffe whose names, types and weights OpenCV spells in its own way",
     "opencv/models.py": "the layer that a detector must end in",

@@ -19,7 +19,7 @@ from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Network, Node, Shape, TensorType, need_outputs, need_produced
-from anylayer.readers import Option, Reader, load_reader, networks_in, readers
+from anylayer.readers import Option, Reader, is_keras_file, load_reader, networks_in, readers
 from anylayer.readers._recognize import unread
 
 if TYPE_CHECKING:
@@ -414,6 +414,11 @@ def read(
     types = {node.type for node in network.nodes}
     net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **library_kernels})
     net.note_unused([*definitions, *library_kernels])
+    if file is not None and network.format == "caffe" and not network.weights:
+        from anylayer.convert.transfer import fill_by_name
+
+        with reading(str(file)), within(str(file)):
+            fill_by_name(net, file, lambda other: Net(other, {}))
     if hasattr(reader, "complete"):
         reader.complete(network, net.definitions)
     return net
@@ -442,7 +447,9 @@ def _network(
 ) -> tuple[Reader, Network]:
     """Read the network of a file, and return it with its reader. Refuse an option that the reader does not
     have."""
-    _, reader = _reader_of(path)
+    name, reader = _reader_of(path)
+    if name == "caffe" and weights is not None and is_keras_file(weights):
+        weights = None  # they are matched by name in `read`
     chosen_options = {name: value for name, value in options.items() if value is not None}
     for name in chosen_options:
         hint = nearest(name, [*reader.OPTIONS, *_READ])

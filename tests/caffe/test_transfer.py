@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -205,3 +206,93 @@ def test_error_of_the_recipe_is_as_documented(tmp_path: Path) -> None:
 
 def test_public_names_exist() -> None:
     assert {"NetSpec", "layers", "params", "to_proto", "transfer_weights"} <= set(caffe.__all__)
+
+
+# ---- a file of weights alone
+
+
+PROTOTXT = """
+input: "x" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
+layer { name: "stem" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 } }
+layer { name: "bn" type: "BatchNorm" bottom: "c" top: "c" batch_norm_param { eps: 0.001 } }
+layer { name: "bn_scale" type: "Scale" bottom: "c" top: "c" scale_param { bias_term: true } }
+layer { name: "depthwise_conv2d" type: "Convolution" bottom: "c" top: "d"
+        convolution_param { num_output: 4 group: 4 kernel_size: 3 } }
+layer { name: "fc" type: "InnerProduct" bottom: "d" top: "y" inner_product_param { num_output: 5 } }
+"""
+
+
+def weights_alone(path: Path, arrays: dict[str, list[Any]]) -> Path:
+    """Write what Keras 3 writes for a subclass of Model. In "a:b", a is an attribute and b a layer's name."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for name, values in {"optimizer": [np.zeros(2, np.float32)], **arrays}.items():
+            group = file.create_group(f"{name.partition(':')[0]}/vars")
+            group.attrs["name"] = name.partition(":")[2]
+            for i, value in enumerate(values):
+                group[str(i)] = value
+    return path
+
+
+def stored_arrays() -> dict[str, list[Any]]:
+    return {
+        "block/layers/conv2d:stem": [noise(3, 3, 3, 4), noise(4)],
+        "bn:batch_normalization": [noise(4), noise(4), noise(4), noise(4) ** 2 + 1],
+        "block/layers/depthwise_conv2d:dw": [noise(3, 3, 4, 1), noise(4)],
+        "fc:dense": [noise(16, 5), noise(5)],
+    }
+
+
+def test_weights_alone_are_matched_by_name(tmp_path: Path) -> None:
+    arrays = stored_arrays()
+    (tmp_path / "net.prototxt").write_text(PROTOTXT)
+    net = anylayer.read(tmp_path / "net.prototxt", weights_alone(tmp_path / "net.weights.h5", arrays))
+    kernel, bias = arrays["block/layers/conv2d:stem"]
+    gamma, beta, mean, variance = arrays["bn:batch_normalization"]
+    depthwise, shift = arrays["block/layers/depthwise_conv2d:dw"]
+    dense, last = arrays["fc:dense"]
+    x = noise(2, 3, 6, 6)
+    windows = np.lib.stride_tricks.sliding_window_view(x.transpose(0, 2, 3, 1), (3, 3), (1, 2))
+    y = np.einsum("nhwcij,ijco->nhwo", windows, kernel) + bias
+    y = (y - mean) / np.sqrt(variance + 0.001) * gamma + beta
+    windows = np.lib.stride_tricks.sliding_window_view(y, (3, 3), (1, 2))
+    y = np.einsum("nhwcij,ijc->nhwc", windows, depthwise[..., 0]) + shift
+    expected = y.reshape(2, -1) @ dense + last
+    np.testing.assert_allclose(net.compile(engine="numpy")({"x": x})["y"], expected, rtol=1e-4, atol=1e-4)
+    assert len(net.network.notes) == 2
+
+
+def test_weights_alone_must_fit_the_names(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(PROTOTXT.replace('"stem"', '"first"'))
+    weights = weights_alone(tmp_path / "net.weights.h5", stored_arrays())
+    text = r"not in the prototxt: block/conv2d \(stem\) \[3, 3, 3, 4\] \[4\]\. .* without weights: first\."
+    with pytest.raises(AnyLayerError, match=text):
+        anylayer.read(tmp_path / "net.prototxt", weights)
+
+
+def test_weights_alone_without_a_network_are_listed(tmp_path: Path) -> None:
+    weights = weights_alone(tmp_path / "net.weights.h5", stored_arrays())
+    with pytest.raises(AnyLayerError, match=r"weights of 4 layers: block/conv2d \(stem\) \[3, 3, 3, 4\] \[4\]; "):
+        anylayer.read(weights)
+
+
+def test_ambiguous_name_is_refused(tmp_path: Path) -> None:
+    arrays = stored_arrays() | {"other:stem": [noise(1)]}
+    (tmp_path / "net.prototxt").write_text(PROTOTXT)
+    with pytest.raises(AnyLayerError, match=r"several layers are called 'stem': block/conv2d, other"):
+        anylayer.read(tmp_path / "net.prototxt", weights_alone(tmp_path / "net.weights.h5", arrays))
+
+
+def test_weights_alone_are_matched_with_a_configuration(tmp_path: Path) -> None:
+    arrays = {"block/layers/conv2d:stem": [noise(3, 3, 3, 4), noise(4)]}
+    layers = [
+        {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": [None, 6, 6, 3]}},
+        {"class_name": "Conv2D", "config": {"name": "stem", "filters": 4, "kernel_size": [3, 3]}},
+    ]
+    model = {"class_name": "Sequential", "config": {"name": "m", "layers": layers}, "keras_version": "3.0.0"}
+    (tmp_path / "net.json").write_text(json.dumps(model))
+    net = anylayer.read(tmp_path / "net.json", weights_alone(tmp_path / "net.weights.h5", arrays))
+    assert (net.network.nodes[-1].blobs[0] == arrays["block/layers/conv2d:stem"][0]).all()
+    more = arrays | {"head:fc": [noise(2)]}
+    with pytest.raises(AnyLayerError, match="weights of head belong to no layer of the model"):
+        anylayer.read(tmp_path / "net.json", weights_alone(tmp_path / "more.weights.h5", more))

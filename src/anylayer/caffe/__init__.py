@@ -23,7 +23,8 @@ from anylayer.caffe.net import TEST, TRAIN, Net, TrainingError
 from anylayer.caffe.net_parameter import LayerParameter, NetParameter
 from anylayer.caffe.net_spec import Layers, NetSpec, Parameters, Top, to_proto
 from anylayer.caffe.python_layer import Layer
-from anylayer.caffe.transfer import Transfer, transfer_weights
+from anylayer.caffe.transfer import transfer_weights
+from anylayer.convert.transfer import Transfer
 
 __version__ = "1.0.0"
 """The version of Caffe whose interface this is, for scripts that compare it."""

@@ -1,62 +1,15 @@
-"""Transfer the weights of a Keras network to the layers of a Caffe network with the same names.
-
-The weights get Caffe's layout: kernels are (out, in, h, w). Dense weights are (out, in); after a Flatten their
-columns are in the order (C, H, W). Batch normalization becomes a BatchNorm and the Scale that reads it.
-"""
+"""Transfer the weights of a Keras network to a Caffe network: see anylayer.convert.transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from anylayer.api import Net
 from anylayer.caffe.net import Net as CaffeNet
-from anylayer.errors import InputError, LayerError, at, given, nearest, need
-from anylayer.network import Array, Network, Node, Shape
+from anylayer.convert.transfer import Transfer, shapes_in, transfer
+from anylayer.errors import InputError
+from anylayer.network import Network
 from anylayer.readers.keras import is_model, network_of_model
-
-_EPSILON = 1e-5
-"""The default epsilon of Caffe's BatchNorm."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A Keras layer whose weights were transferred. `targets` maps each Caffe layer to the shapes of its
-    weights."""
-
-    name: str
-    type: str
-    targets: Mapping[str, Sequence[Shape]]
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.type}) -> " + ", ".join(
-            f"{name} {' '.join(str(list(s)) for s in shapes)}" for name, shapes in self.targets.items()
-        )
-
-
-@dataclass(slots=True)
-class Transfer:
-    """The result of transfer_weights.
-
-    `unmatched` are the source's layers with weights for which there is no Caffe layer of the same name. `empty`
-    are the Caffe layers of types with weights that have none.
-    """
-
-    moved: list[Moved] = field(default_factory=list)
-    unmatched: list[str] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [str(m) for m in self.moved]
-        if self.unmatched:
-            lines.append(f"no layer of this name in Caffe: {', '.join(self.unmatched)}")
-        if self.empty:
-            lines.append(f"without weights in Caffe: {', '.join(self.empty)}")
-        return "\n".join([*lines, *self.notes])
 
 
 def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> Transfer:
@@ -72,39 +25,9 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
     """
     if is_model(source):
         source = Net(network_of_model(source), {})
-    giving, taking = _network(source), _network(target)
-    for what, net, wanted in (("source", giving, "Keras"), ("target", taking, "Caffe")):
-        rule = f"the {what} is a {net.format} network, expected a {wanted} network"
-        need(net.format == wanted.lower(), rule, InputError)
-    pair = _Pair(giving, taking, _shapes(source), blog_compat)
-    report = Transfer()
-    for node in giving.nodes:
-        layer = pair.by_name.get(node.name)
-        if not node.blobs:
-            continue
-        if layer is None:
-            report.unmatched.append(node.name)
-            continue
-        with at(f"layer '{node.name}' ({node.type} to {layer.type})"):
-            text = "weights of this type cannot be transferred; write the whole network: net.write(...)"
-            filled = given(_RULES.get(node.type), text)(pair, node, layer)
-            for name, blobs in filled.items():
-                pair.by_name[name].blobs = [np.ascontiguousarray(b, np.float32) for b in blobs]
-        shapes = {name: [np.asarray(b).shape for b in blobs] for name, blobs in filled.items()}
-        report.moved.append(Moved(node.name, node.type, shapes))
+    report = transfer(_network(source), _network(target), shapes_in(source), blog_compat)
     if isinstance(target, CaffeNet):
         target.refresh()
-    names = ", ".join(pair.by_name)
-    need(
-        report.moved,
-        f"no layer with weights has the name of a Caffe layer; the Caffe layers are {names}",
-        InputError,
-    )
-    report.empty = [n.name for n in taking.nodes if n.type in _HAVE_WEIGHTS and not n.blobs]
-    if blog_compat:
-        report.notes.append(
-            "batch normalization has both epsilons (blog_compat), an error of up to half a percent"
-        )
     return report
 
 
@@ -113,166 +36,3 @@ def _network(net: Any) -> Network:
     if not isinstance(found, Network):
         raise InputError(f"expected a network from anylayer.read, got {type(net).__name__}")
     return found
-
-
-def _shapes(net: Any) -> dict[str, Shape]:
-    """Return the known shapes of values, by name."""
-    if not hasattr(net, "inspect"):
-        return {}
-    found = {name: tuple(t.shape) for node in net.inspect().nodes for name, t in node.outputs if t is not None}
-    inputs = {name: tuple(t.shape) for name, t in _network(net).inputs.items() if t is not None}
-    return {**inputs, **found}
-
-
-@dataclass(slots=True)
-class _Pair:
-    """The two networks of a transfer. `shapes` are the shapes of the source's values, `by_name` the target's
-    layers."""
-
-    source: Network
-    target: Network
-    shapes: dict[str, Shape]
-    blog_compat: bool
-    by_name: dict[str, Node] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.by_name = {node.name: node for node in self.target.nodes}
-
-    def producer(self, value: str) -> Node | None:
-        """Return the source's node that produces a value."""
-        return next((n for n in self.source.nodes if value in n.outputs), None)
-
-    def consumer(self, value: str, type_: str) -> Node | None:
-        """Return the target's layer of this type that reads a value."""
-        return next((n for n in self.target.nodes if value in n.inputs and n.type == type_), None)
-
-
-TransferRule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
-
-
-def _config(node: Node) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = node.params.get("config", {})
-    return found
-
-
-def _param(layer: Node, message: str, name: str, default: Any) -> Any:
-    return layer.params.get(message, {}).get(name, default)
-
-
-def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array], outputs: int) -> list[Array]:
-    """Return the weights, and a bias if the Caffe layer has one. `outputs` is the number of output channels."""
-    wanted = _param(layer, message, "num_output", outputs)
-    need(wanted == outputs, f"has {outputs} outputs, but the Caffe layer has num_output={wanted}")
-    if _param(layer, message, "bias_term", True):
-        return [weights, blobs[0] if blobs else np.zeros(outputs, np.float32)]
-    need(not blobs, "has a bias, but the Caffe layer has bias_term: false")
-    return [weights]
-
-
-def _convolution(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """Transpose the kernel (kh, kw, in, out) to (out, in, kh, kw), that of a Conv2DTranspose (kh, kw, out, in) to
-    (in, out, kh, kw)."""
-    is_transposed = node.type == "Conv2DTranspose"
-    _need_type(layer, "Deconvolution" if is_transposed else "Convolution")
-    kernel = node.blobs[0]
-    weights = kernel.transpose(kernel.ndim - 1, kernel.ndim - 2, *range(kernel.ndim - 2))
-    outputs = weights.shape[is_transposed]
-    return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], outputs)}
-
-
-def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """Transpose the kernel from (kh, kw, in, multiplier) to (in * multiplier, 1, kh, kw)."""
-    _need_type(layer, "Convolution", "ConvolutionDepthwise", "DepthwiseConvolution")
-    kernel = node.blobs[0]
-    height, width, channels, times = kernel.shape
-    weights = kernel.transpose(2, 3, 0, 1).reshape(channels * times, 1, height, width)
-    if layer.type == "Convolution":
-        group = _param(layer, "convolution_param", "group", 1)
-        need(group == channels, f"is depthwise over {channels} channels, but the Caffe layer has group={group}")
-    return {layer.name: _with_bias(layer, "convolution_param", weights, node.blobs[1:], len(weights))}
-
-
-def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _need_type(layer, "InnerProduct")
-    kernel = node.blobs[0]
-    shape = _flattened(pair, node)
-    if shape is not None and len(shape) == 3:
-        height, width, channels = shape
-        need(
-            height * width * channels == len(kernel),
-            f"its flattened input {list(shape)} has {height * width * channels} values, but its weights have "
-            f"{len(kernel)} rows",
-        )
-        kernel = kernel.reshape(height, width, channels, -1).transpose(2, 0, 1, 3).reshape(len(kernel), -1)
-    weights = kernel if _param(layer, "inner_product_param", "transpose", False) else kernel.T
-    return {layer.name: _with_bias(layer, "inner_product_param", weights, node.blobs[1:], kernel.shape[1])}
-
-
-_KEEP_SHAPE = ("Dropout", "SpatialDropout2D", "GaussianNoise", "Activation", "ReLU", "LeakyReLU", "ELU", "Softmax")
-
-
-def _flattened(pair: _Pair, node: Node) -> Shape | None:
-    """Return the shape (H, W, C) that was flattened before a dense layer; None where nothing was, or
-    channels-first."""
-    value = node.inputs[0]
-    while (producer := pair.producer(value)) is not None:
-        if producer.type in ("Flatten", "Reshape"):
-            text = "the shape before Flatten is not known; give the network's input shape"
-            shape = given(pair.shapes.get(producer.inputs[0]), text)
-            return None if _config(producer).get("data_format") == "channels_first" else shape[1:]
-        if producer.type not in _KEEP_SHAPE:
-            return None
-        value = producer.inputs[0]
-    return None
-
-
-def _batch_norm(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """Split gamma (unless scale=False), beta (unless center=False), mean and variance into BatchNorm and Scale."""
-    _need_type(layer, "BatchNorm")
-    config = _config(node)
-    blobs = list(node.blobs)
-    channels = len(blobs[-1])
-    gamma = blobs.pop(0) if config.get("scale", True) else np.ones(channels, np.float32)
-    beta = blobs.pop(0) if config.get("center", True) else np.zeros(channels, np.float32)
-    need(len(blobs) == 2, f"has {len(node.blobs)} weights, which does not fit to scale and center of its config")
-    mean, variance = blobs
-    epsilon = float(config.get("epsilon", 1e-3))
-    theirs = float(_param(layer, "batch_norm_param", "eps", _EPSILON))
-    added = epsilon if pair.blog_compat else epsilon - theirs
-    filled = {layer.name: [mean, variance + np.float32(added), np.ones(1, np.float32)]}
-    scale = pair.consumer(layer.outputs[0], "Scale") or pair.by_name.get(f"{layer.name}_sc")
-    if scale is None:
-        plain = bool((gamma == 1).all() and (beta == 0).all())
-        need(plain, "has gamma and beta, but no Scale layer reads the Caffe layer")
-        return filled
-    biased = _param(scale, "scale_param", "bias_term", False)
-    need(biased or not beta.any(), f"has beta, but the Scale layer '{scale.name}' does not have bias_term: true")
-    return {**filled, scale.name: [gamma, beta] if biased else [gamma]}
-
-
-def _prelu(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    _need_type(layer, "PReLU")
-    alpha = node.blobs[0]
-    need(
-        alpha.size == alpha.shape[-1],
-        f"has slopes {list(alpha.shape)}; Caffe's PReLU has one per channel (shared_axes=[1, 2] in Keras)",
-    )
-    shared = _param(layer, "prelu_param", "channel_shared", False)
-    return {layer.name: [alpha.reshape(()) if shared else alpha.reshape(-1)]}
-
-
-def _need_type(layer: Node, *types: str) -> None:
-    if layer.type not in types:
-        raise LayerError(f"needs {' or '.join(types)} in Caffe, got {layer.type}{nearest(layer.type, types)}")
-
-
-_RULES: dict[str, TransferRule] = {
-    **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D", "Convolution2D", "Conv2DTranspose"), _convolution),
-    "DepthwiseConv2D": _depthwise,
-    "Dense": _dense,
-    "BatchNormalization": _batch_norm,
-    "PReLU": _prelu,
-}
-_HAVE_WEIGHTS = frozenset(
-    ("Convolution", "Deconvolution", "InnerProduct", "BatchNorm", "Scale", "PReLU", "ConvolutionDepthwise")
-)

@@ -83,3 +83,12 @@ def networks_in(folder: Path) -> str:
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
     models = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
     return f" that holds {some(models)}: give one of these files" if models else ""
+
+
+def is_keras_file(path: Path) -> bool:
+    """Return whether a file is a Keras model or the weights of one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as handle:
+        head = handle.read(8)
+    return head.startswith((b"\x89HDF", b"PK\x03\x04")) and load_reader("keras").match(path)

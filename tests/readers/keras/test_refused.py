@@ -195,9 +195,10 @@ def test_wrong_field_is_named(tmp_path: Path, field: str, value: Any, message: s
 
 def test_weights_without_network_are_refused() -> None:
     text = refused(DATA / "nested.weights.h5")
-    assert text == (
-        "nested.weights.h5: the file has weights, but no network. Give the network's JSON (model.to_json()) "
-        "first: anylayer.read('model.json', 'nested.weights.h5')"
+    assert text.startswith(
+        "nested.weights.h5: the file has weights, but no network. Give the network first, its JSON "
+        "(model.to_json()) or a Caffe prototxt whose layers have these names: anylayer.read('model.json', "
+        "'nested.weights.h5'). The weights of 6 layers: conv2d (shared) [1, 1, 4, 2] [2]; "
     )
 
 

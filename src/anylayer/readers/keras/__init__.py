@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from anylayer.network import Array, Network
 from anylayer.readers import Option
 from anylayer.readers.keras import archive
 from anylayer.readers.keras.graph import network_of
-from anylayer.readers.keras.weights import LayerName, NoWeights, WeightGroup
+from anylayer.readers.keras.weights import LayerName, NamedLayer, NoWeights, WeightGroup
 
 WHAT = "a Keras model (.keras, .h5, .json)"
 OPTIONS: dict[str, Option] = {}
@@ -67,8 +68,10 @@ def _is_hdf5(path: Path) -> bool:
     """
     try:
         with hdf5.opened(path) as file:
-            return bool({"layers", "model_weights", "_layer_checkpoint_dependencies"} & set(file)) or any(
-                map(file.has, ("model_config", "layer_names"))
+            return (
+                bool({"layers", "vars", "model_weights", "_layer_checkpoint_dependencies"} & set(file))
+                or any(map(file.has, ("model_config", "layer_names")))
+                or any(isinstance(file.member(f"{name}/vars"), hdf5.Group) for name in file)
             )
     except FileError:
         return True
@@ -91,6 +94,18 @@ def read(path: Path, weights: Path | None, *, user_types: frozenset[str], **opti
     return network
 
 
+@contextmanager
+def weights_alone(path: Path) -> Iterator[list[NamedLayer] | None]:
+    """Open a file of weights, and yield its layers; None where the file has a network, too."""
+    if zipfile.is_zipfile(path):
+        yield None
+        return
+    with hdf5.opened(path) as file:
+        has_network = file.has("model_config")
+    with nullcontext() if has_network else archive.weights_file(path) as group:
+        yield None if group is None else group.list_layers()
+
+
 class LiveWeights:
     """The weights of a layer or a model in memory: see WeightGroup."""
 
@@ -103,6 +118,9 @@ class LiveWeights:
 
     def inner_weights(self) -> WeightGroup:
         return LiveWeights(self._layer.layer)
+
+    def list_layers(self) -> list[NamedLayer]:
+        return []
 
     def arrays(self, config: object = None) -> list[Array]:
         weights = [np.asarray(array) for array in self._layer.get_weights()]

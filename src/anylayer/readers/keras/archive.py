@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import FileError, at, need, wording
+from anylayer.errors import FileError, at, need, plural, wording
 from anylayer.libraries import hdf5
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import FREE_UNPACKED_BYTES, MAX_JSON_BYTES, MAX_UNPACK_RATIO
@@ -115,12 +115,14 @@ def _folder(path: Path) -> Iterator[KerasModel]:
 def _hdf5_model(path: Path) -> Iterator[KerasModel]:
     with hdf5.opened(path) as file:
         config = file.text("model_config")
-        need(
-            config,
-            "the file has weights, but no network. Give the network's JSON (model.to_json()) first: "
-            + wording(f"anylayer.read('model.json', '{path.name}')", f"model.json {path.name}"),
-            FileError,
-        )
+        if not config:
+            stored = _weights_in(file).list_layers()
+            raise FileError(
+                "the file has weights, but no network. Give the network first, its JSON (model.to_json()) or a "
+                "Caffe prototxt whose layers have these names: "
+                + wording(f"anylayer.read('model.json', '{path.name}')", f"model.json {path.name}")
+                + f". The weights of {plural(len(stored), 'layer')}: {'; '.join(map(str, stored))}"
+            )
         inner = file.member("model_weights")
         if not isinstance(inner, hdf5.Group):
             raise FileError("the file has no group 'model_weights'")
@@ -138,11 +140,14 @@ def weights_file(path: Path) -> Iterator[WeightGroup]:
             return
         need(_is_hdf5(path), "this is not an HDF5 file, in which Keras stores weights", FileError)
         with hdf5.opened(path) as file:
-            inner = file.member("model_weights")
-            if isinstance(inner, hdf5.Group) or file.texts("layer_names") is not None:
-                yield _legacy(inner if isinstance(inner, hdf5.Group) else file)
-            else:
-                yield ObjectWeights(file, "")
+            yield _weights_in(file)
+
+
+def _weights_in(file: hdf5.Group) -> WeightGroup:
+    inner = file.member("model_weights")
+    if isinstance(inner, hdf5.Group) or file.texts("layer_names") is not None:
+        return _legacy(inner if isinstance(inner, hdf5.Group) else file)
+    return ObjectWeights(file, "")
 
 
 def _legacy(group: hdf5.Group) -> WeightGroup:

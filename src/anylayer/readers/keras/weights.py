@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from anylayer.errors import FileError, at, need
+from anylayer.errors import FileError, at, nearest, need, some
 from anylayer.libraries import hdf5
 from anylayer.network import Array
 from anylayer.readers._arrays import to_float32
@@ -21,6 +22,8 @@ _PARTS = (
 """Parts of layers that get_weights lists first, in this order. It lists all other parts in alphabetical order."""
 _RANDOM_STATE = ("seed_generator", "random_generator", "_random_generator")
 """Parts that hold the state of random number generators."""
+_NO_LAYERS = ("optimizer", "_loss_tracker", "_compile_metrics", "_compile_loss")
+"""Attributes of a compiled model that hold the state of its training."""
 
 
 class WeightGroup(Protocol):
@@ -38,6 +41,37 @@ class WeightGroup(Protocol):
         `config`, the layer's configuration, states the order of its cells.
         """
 
+    def list_layers(self) -> list[NamedLayer]:
+        """Return the layers with weights that a file holds, in the file's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLayer:
+    """A layer in a file of weights. `names` are its path in the file (without "layers/"), its name if the file
+    states it, and the last part of the path."""
+
+    names: tuple[str, ...]
+    weights: WeightGroup
+
+    def __str__(self) -> str:
+        title = f" ({self.names[1]})" if self.names[1:2] not in ((), ("",), self.names[2:]) else ""
+        shapes = " ".join(str(list(array.shape)) for array in self.weights.arrays())
+        return f"{self.names[0]}{title} {shapes}"
+
+
+def layer_named(layers: Sequence[NamedLayer], name: str) -> NamedLayer | None:
+    """Return the layer of this name: by its path, else by its own name, else by the last part of its path.
+
+    Raise FileError if several layers have the name.
+    """
+    for place in range(3):
+        matches = [layer for layer in layers if layer.names[place : place + 1] == (name,)]
+        paths = ", ".join(layer.names[0] for layer in matches)
+        need(len(matches) < 2, f"several layers are called '{name}': {paths}; use these paths as names", FileError)
+        if matches:
+            return matches[0]
+    return None
+
 
 class NoWeights:
     """The weights of a model without weights."""
@@ -47,6 +81,9 @@ class NoWeights:
 
     def inner_weights(self) -> WeightGroup:
         return self
+
+    def list_layers(self) -> list[NamedLayer]:
+        return []
 
     def arrays(self, config: object = None) -> list[Array]:
         return []
@@ -70,15 +107,44 @@ class ObjectWeights:
 
     def layers(self, layers: Sequence[LayerName]) -> dict[str, WeightGroup]:
         listed = self._child("layers") or self._child("_layer_checkpoint_dependencies")
-        if listed is None:
-            need(not self.arrays(), f"the weights have no group '{self._path or '/'}layers'", FileError)
-            return {}
+        if listed is None:  # the weights of a subclass of Model, whose groups are named after attributes
+            return self._by_name(_names(layers))
         keys = dict(zip(_group_names(layers), _names(layers)))
         for key in set(listed._group) - set(keys):
             child = listed._child(key)
             unused = child is not None and child.arrays()
             need(not unused, f"the weights in '{listed._path}/{key}' belong to no layer of the model", FileError)
         return {name: child for key, name in keys.items() if (child := listed._child(key)) is not None}
+
+    def _by_name(self, names: Sequence[str]) -> dict[str, WeightGroup]:
+        """Return the weights of the layers with these names. Raise FileError if the file has others."""
+        groups = [NamedLayer(g._names(), g) for g in self._groups() if g is not self]
+        by_name = {name: layer for name in names if (layer := layer_named(groups, name)) is not None}
+        used = tuple(f"{layer.names[0]}/" for layer in by_name.values())
+        others = [s.names[0] for s in self.list_layers() if not f"{s.names[0]}/".startswith(used or ("//",))]
+        hint = nearest(others[0], names) if others else ""
+        need(not others, f"the weights of {some(others)} belong to no layer of the model{hint}", FileError)
+        return {name: layer.weights for name, layer in by_name.items()}
+
+    def _groups(self) -> Iterator[ObjectWeights]:
+        """Yield this group and the groups of all layers and parts of layers below it."""
+        yield self
+        for key in self._group:
+            child = None if key == "vars" or (key in _NO_LAYERS and not self._depth) else self._child(key)
+            if child is not None and key not in _RANDOM_STATE:
+                yield from child._groups()
+
+    def _names(self) -> tuple[str, ...]:
+        variables = self._child("vars")
+        path = self._path.replace("layers/", "")
+        return path, variables._group.text("name") if variables is not None else "", path.rpartition("/")[2]
+
+    def list_layers(self) -> list[NamedLayer]:
+        return [
+            NamedLayer(group._names(), group)
+            for group in self._groups()
+            if (variables := group._child("vars")) is not None and any(k.isdigit() for k in variables._group)
+        ]
 
     def inner_weights(self) -> WeightGroup:
         return self._child("layer") or NoWeights()
@@ -207,6 +273,10 @@ class NamedWeights:
 
     def inner_weights(self) -> WeightGroup:
         return self
+
+    def list_layers(self) -> list[NamedLayer]:
+        layers = {name: self._weights(name, group) for name, group in (self._groups or {}).items()}
+        return [NamedLayer((name,), weights) for name, weights in layers.items() if weights._named]
 
     def arrays(self, config: object = None) -> list[Array]:
         return [
