@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from anylayer import AnyLayerError, __version__, cli
-from anylayer.cli.command import Command, TakesInputs, duration, to_numbers, to_shapes, to_size
+from anylayer.cli.command import Command, TakesInputs, to_numbers, to_shapes, to_size
 from anylayer.errors import plural
-from anylayer.inspect.tables import count
+from anylayer.inspect.tables import count, duration
 
 _RUN = "from anylayer.cli import main; main(prog_name='anylayer')"
 COMMANDS = [

@@ -453,13 +453,6 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def duration(seconds: float) -> str:
-    """Return a time with three digits and its unit: "405 ms", "1.63 s"."""
-    if seconds < 0.9995:  # which 1000 ms would be rounded to
-        return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:.0f} s"
-
-
 def show(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[Mapping[str, Any] | None] = ()
 ) -> None:

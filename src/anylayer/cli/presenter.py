@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anylayer.cli as cli
-from anylayer.cli.command import duration, echo, say
+from anylayer.cli.command import echo, say
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, json_data, lines
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.errors import plural
-from anylayer.inspect.tables import parts_text
+from anylayer.inspect.tables import duration, parts_text
 from anylayer.source import layer_notes
 
 if TYPE_CHECKING:

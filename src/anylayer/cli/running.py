@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anylayer import libraries, runtime
-from anylayer.cli.command import duration
 from anylayer.cli.results import split_batch, without_empty_rows
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
+from anylayer.inspect.tables import duration
 
 if TYPE_CHECKING:
     from anylayer import Net

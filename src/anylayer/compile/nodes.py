@@ -38,7 +38,7 @@ from anylayer.errors import (
     wording,
 )
 from anylayer.graph import Graph, TooManyOperators
-from anylayer.graph.guards import traces_symbolically, unguarded
+from anylayer.graph.guards import name_conditions, traces_symbolically, unguarded
 from anylayer.graph.sized import elements_of
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
@@ -289,6 +289,7 @@ def _trace_node(
         traced.outputs = list(bound.instance.outputs)
         return
     types = [known_types[i] for i in free]
+    name_conditions(f"layer '{node.name}' ({node.type})" if bound.definition.built_in else "")
     try:
         if bound.definition.built_in:
             body = trace_with_selections(
@@ -443,9 +444,7 @@ def _host_types(
             continue
         bound.writes = bound.writes or trial.writes
         return [TensorType(o.shape, o.dtype) for o in outputs]
-    advice = (
-        "It was called with zeros and with noise, to find the shapes of its outputs: getMemoryShapes states them"
-    )
+    advice = "It ran on zeros and noise, to find the shapes of its outputs; getMemoryShapes can state them"
     with nullcontext() if bound.definition.built_in else adding_advice(advice):
         raise errors[0]
 

@@ -89,8 +89,10 @@ def trace_open(
         guarded_sizes = relax_conditions(a, sizes, guarded_sizes, lambda symbols: traced(dict(symbols), 1)[1])
     for guard in (g for g in guarded_sizes.guards if g.fixes_sizes()):
         names = some(sorted(guard.symbols), 5)
-        rule = f"{names} cannot all stay open: give numbers, or leave one of them open"
-        raise InputError(f"{rule}. {guard.place} needs {guard}, which only few sizes fulfil", network.source)
+        fits = ", ".join(f"{name}={a.symbols[name]}" for name in sorted(guard.symbols))
+        rule = f"{names} cannot all stay open: {guard.place} fits few sizes only, {fits} among them"
+        advice = f"Give numbers, or leave one of them open. The condition is {guard}"
+        raise InputError(f"{rule}. {advice}", network.source)
     return OpenTraces(first, a, b, guarded_sizes)
 
 

@@ -149,7 +149,7 @@ class SymbolicTrace:
     the first elements where they would select fewer. Both hold names without the mark of `base_name`. `decide`
     answers a comparison of such sizes by the user's code, or returns None. `asked` gets each condition on such
     sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for size
-    0.
+    0. `layer` names the built-in layer that is traced, which is the place of its conditions.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -162,6 +162,7 @@ class SymbolicTrace:
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[str, int] = field(default_factory=dict)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
+    layer: str = ""
 
     def count(self, name: str, most: Any) -> int | None:
         """Return an example of the size `name`, which depends on data: a number from 0 to `most`, which may be
@@ -206,7 +207,7 @@ class SymbolicTrace:
 
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
-        guard = Guard(left, relation if result else OPPOSITE[relation], right, user_place())
+        guard = Guard(left, relation if result else OPPOSITE[relation], right, self.layer or user_place())
         if (
             self.asked is not None
             and not self.counts.keys().isdisjoint(guard.symbols)
@@ -312,6 +313,13 @@ def symbolic_trace(
         yield trace
     finally:
         current_trace.reset(token)
+
+
+def name_conditions(layer: str) -> None:
+    """Let `layer` be the place of the conditions that are recorded from now on; "" for the user's line."""
+    trace = current_trace.get()
+    if trace is not None:
+        trace.layer = layer
 
 
 def copied_state(trace: SymbolicTrace) -> SymbolicTrace:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anylayer.inspect.listing import short, where
 from anylayer.inspect.report import NodeReport, Report
-from anylayer.inspect.tables import count
+from anylayer.inspect.tables import count, duration
 from anylayer.libraries.onnx import onnx
 from anylayer.libraries.whole import write_whole
 
@@ -47,7 +47,7 @@ def _figures(n: NodeReport, report: Report) -> Iterator[tuple[str, str]]:
     if f.seconds is not None:
         profile = report.measured.profile if report.measured is not None else None
         share = f", {f.seconds / profile.total:.1%} of the run" if profile is not None and profile.total else ""
-        yield "time", f"{f.seconds * 1e3:.4g} ms{share}"
+        yield "time", f"{duration(f.seconds)}{share}"
     if len(f.together) > 1:
         yield "runs with", ", ".join(name for name in f.together if name != n.name)
     if f.precision:

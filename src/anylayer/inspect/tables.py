@@ -118,6 +118,13 @@ def wrap_lines(text: str, width: int | None) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
+def duration(seconds: float) -> str:
+    """Return a time with three digits and its unit: "405 ms", "1.63 s"."""
+    if seconds < 0.9995:  # which 1000 ms would be rounded to
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:.0f} s"
+
+
 def count(value: int) -> str:
     """Return a number with three digits and a unit: "1.23 M" for 1234567."""
     for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):

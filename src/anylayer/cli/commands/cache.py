@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import click
 
-from anylayer.cli.command import Command, duration, echo, json_option, say, show, talk_options
+from anylayer.cli.command import Command, echo, json_option, say, show, talk_options
 from anylayer.cli.files import to_json
 from anylayer.errors import plural
-from anylayer.inspect.tables import Column
+from anylayer.inspect.tables import Column, duration
 from anylayer.libraries.machine import cached_files
 from anylayer.runtime.kept import Choice, kept_choices
 
