@@ -538,3 +538,28 @@ def test_function_of_square_arrays_may_have_open_sizes(tmp_path: Path) -> None:
     assert any("== " in note for note in done.notes)
     x = np.random.default_rng(0).random((7, 7), np.float32)
     assert (onnxruntime.InferenceSession(path).run(None, {"x": x})[0] == x + x.T).all()
+
+
+def test_axes_as_an_attribute_keep_sizes_symbolic(tmp_path: Path) -> None:
+    """Unsqueeze of operator set 11 has its axes as an attribute, which a trace makes an array."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n"], ["u"], axes=[0]),
+        helper.make_node("Concat", ["u", "rest", "two"], ["to"], axis=0),
+        helper.make_node("Reshape", ["x", "to"], ["y"]),
+    ]
+    constants = {"zero": np.array(0), "rest": np.array([-1]), "two": np.array([2])}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    path = tmp_path / "net.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8), path)
+    done = anylayer.read(path).write(tmp_path / "out.onnx", shapes={"x": ("N", "H", 6)})
+    assert len(done.checks) == 5 and all(check.ok for check in done.checks)

@@ -17,6 +17,7 @@ from anylayer.errors import LayerError, ShapeError, TraceError, need
 from anylayer.graph import OPSET, Dim
 from anylayer.graph.operators import RANDOM, RANK_KEEPING, REDUCTIONS, SHORTENS, SIZED_BY_DATA
 from anylayer.graph.place import refusal
+from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import is_symbolic, symbolic_shape
 from anylayer.layer import Registry
 from anylayer.layers.onnx._call import (
@@ -111,9 +112,12 @@ def recorded(call: OpCall) -> list[Array]:
             call.version,
             [None if x is None else (x.dtype, _sizes(x.shape, dims)) for x in given],
             {
-                i: x
+                i: array
                 for i, x in enumerate(given)
-                if x is not None and not is_traced(x) and x.size <= _MAX_CONSTANT_SIZE
+                if x is not None
+                and (array := constant_of(x)) is not None
+                and array.size <= _MAX_CONSTANT_SIZE
+                and elements_of(array) is None
             },
             written,
             call.outputs,
