@@ -11,6 +11,7 @@ import numpy as np
 
 from anylayer.errors import ShapeError, TraceError, adding_advice, at, need, plural, wording
 from anylayer.graph import TooManyOperators
+from anylayer.graph.operators import WEIGHTED
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import is_static
 from anylayer.layer import Bound, Definition, Layer, Registry, bind
@@ -99,6 +100,8 @@ class Control(Layer):
             advice = f"the condition selects this branch; if an input decides it, give its value: {how}"
             with nullcontext() if graph_of(inputs) is not None else adding_advice(advice):
                 return self.inside(branches[i], branches_inputs[i], inputs)
+        graph = graph_of(inputs)
+        before = 0 if graph is None else len(graph.ops)
         both: list[list[Array]] = []
         problems: dict[int, ShapeError] = {}
         for i, branch in enumerate(branches):
@@ -115,7 +118,18 @@ class Control(Layer):
                 raise TraceError(
                     f"its branches return {tuple(a.shape)} and {tuple(b.shape)}, and the data select the branch"
                 )
-        return [np.where(condition.reshape(()), a, b) for a, b in zip(*both)]
+        if graph is None or not any(o in WEIGHTED or o.op == "Loop" for o in graph.ops[before:]):
+            return [np.where(condition.reshape(()), a, b) for a, b in zip(*both)]
+        results: list[Any] = [np.zeros(a.shape, a.dtype) for a in both[0]]
+        for answer, branch, arguments in zip((True, False), branches, branches_inputs):
+
+            def step(values: list[Any], branch: Subgraph = branch, count: int = len(arguments)) -> list[Array]:
+                others = values[2 + len(both[0]) :]
+                return [values[1], *self.inside(branch, others[first : first + count], others)]
+
+            once = (condition.reshape(()) == answer).astype(np.int64)
+            results = record_loop(step, once, None, results, inputs, MAX_STEPS)
+        return results
 
     def _only(self, outputs: list[Array], condition: Array, other: int, problem: ShapeError) -> list[Array]:
         """Return the outputs of the only branch that can be computed. `other` is the index of the other one.

@@ -72,6 +72,63 @@ def test_if_with_dynamic_condition_selects_between_both(condition: bool) -> None
     np.testing.assert_array_equal(run(either(), {"x": SAMPLE, "c": np.array(condition)})[0], want)
 
 
+def products() -> Path:
+    """Write y, z = x @ a, x if c, else (x + 1) @ b @ b, -x: sides that are worth to be left out."""
+    then = graph([node("MatMul", ["x", "a"], ["p"]), node("Identity", ["x"], ["q"])], [], ["p", "q"])
+    nodes = [
+        node("Add", ["x", "one"], ["d"]),
+        node("MatMul", ["d", "b"], ["e"]),
+        node("MatMul", ["e", "b"], ["f"]),
+        node("Neg", ["x"], ["g"]),
+    ]
+    nodes = [node("If", ["c"], ["y", "z"], then_branch=then, else_branch=graph(nodes, [], ["f", "g"]))]
+    constants = {"a": 2 * np.eye(3, dtype=np.float32), "b": np.ones((3, 3), np.float32), "one": np.float32(1)}
+    return save(model(nodes, [value("x", [2, 3]), value("c", [], bool)], ["y", "z"], constants))
+
+
+def expected(x: Any, condition: bool) -> tuple[Any, Any]:
+    b = np.ones((3, 3), np.float32)
+    return (2 * x, x) if condition else ((x + 1) @ b @ b, -x)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_if_with_products_runs_one_side(condition: bool) -> None:
+    path = products()
+    results = run(path, {"x": SAMPLE, "c": np.array(condition)})
+    for result, want in zip(results, expected(SAMPLE, condition)):
+        np.testing.assert_allclose(result, want, rtol=1e-6)
+    (step,) = anylayer.read(path).compile("onnxruntime").plan.steps
+    assert {o.op for o in step.graph.ops} <= {"Cast", "Equal", "Not", "Loop"}
+    assert [o.op for o in step.graph.ops].count("Loop") == 2
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_if_with_products_and_open_sizes(engine: str) -> None:
+    compiled = anylayer.read(products()).compile(engine, shapes={"x": ("N", 3)})
+    for rows in (1, 4):
+        x = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+        for condition in (True, False):
+            results = compiled({"x": x, "c": np.array(condition)})
+            for name, want in zip("yz", expected(x, condition)):
+                np.testing.assert_allclose(results[name], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_written_if_and_loop_are_read_back(suffix: str) -> None:
+    for source in (products(), loop("m"), loop(3)):
+        net = anylayer.read(source)
+        net.write(f"written.{suffix}")
+        again = anylayer.read(f"written.{suffix}")
+        for condition, most in ((True, 1), (False, 4)):
+            inputs = {"x": SAMPLE, "c": np.array(condition), "m": np.array(most, np.int64)}
+            feed = {name: inputs[name] for name in net.network.inputs}
+            want = net.compile("numpy")(feed)
+            for engine in ("numpy", *GENERAL):
+                results = again.compile(engine)(feed)
+                for name, array in want.items():
+                    np.testing.assert_allclose(results[name], array, rtol=1e-6)
+
+
 @pytest.mark.parametrize("order", [("then_branch", "else_branch"), ("else_branch", "then_branch")])
 @pytest.mark.parametrize("condition", [True, False, None])
 def test_captured_values_do_not_depend_on_order_of_attributes(order: tuple[str, str], condition: Any) -> None:

@@ -41,7 +41,8 @@ class If(_Control):
     """Run one of two networks, which the condition selects.
 
     Inputs: a boolean scalar, and the values that the networks capture. If the condition depends on the network's
-    inputs, both networks run and the outputs are selected, which requires equal shapes. A network that cannot be
+    inputs, both must return equal shapes; the one that is selected runs if they contain convolutions or products,
+    and otherwise both run and the outputs are selected. A network that cannot be
     computed for these shapes is left out, and a condition that selects it is an error when the network runs.
     Source: ONNX operator specification, If-1 to If-21.
     """

@@ -10,7 +10,8 @@ from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.graph.open_sizes import SIZES, StatedSizes
 from anylayer.layer import Definition, Registry
 from anylayer.libraries.markup import Element
-from anylayer.network import CHANNEL_ORDERS, Array, Network, Node, TensorType
+from anylayer.network import CHANNEL_ORDERS, Array, Network, Node, Subgraph, TensorType
+from anylayer.readers._limits import MAX_GRAPH_NESTING
 from anylayer.readers._names import unique
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
 from anylayer.readers.openvino.markup import other_texts, parse_value
@@ -45,7 +46,21 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
         weights=weights.file if weights.exists else "", weights_file=".bin",
     )  # fmt: skip
     reading = _IRReading(network, weights, user_types)
-    for layer in read_layers(root, file):
+    _read_layers(reading, root)
+    need(network.outputs, f"{file}: the network has no outputs", NetworkError)
+    network.sizes = StatedSizes.from_json(_statement(root, SIZES))
+    network.add_channel_orders(_statement(root, CHANNEL_ORDERS))
+    return network
+
+
+def _read_layers(reading: _IRReading, root: Element, depth: int = 0) -> dict[str, str]:
+    """Add the layers below an element to the network. Return the values of its inputs and outputs by the ids of
+    their layers.
+
+    depth: how many networks are around it.
+    """
+    network, values = reading.network, dict[str, str]()
+    for layer in read_layers(root, network.source):
         with at(layer.place):
             element = layer.element.child("data")
             layer.data = dict(element.attributes) if element is not None else {}
@@ -55,14 +70,68 @@ def read_ir(root: Element, file: str, weights: BinFile, user_types: frozenset[st
                 _declare(network, port)
             if role == "input":
                 _input(reading, layer)
+                values[layer.id] = layer.outputs[0].value
             elif role == "sink":
                 _output(reading, layer)
+                values[layer.id] = next(reversed(network.outputs), "")
             else:
                 network.nodes.append(_node(reading, layer))
-    need(network.outputs, f"{file}: the network has no outputs", NetworkError)
-    network.sizes = StatedSizes.from_json(_statement(root, SIZES))
-    network.add_channel_orders(_statement(root, CHANNEL_ORDERS))
-    return network
+                if role == "loop":
+                    network.nodes[-1].params["data"] = _loop(reading, layer, depth + 1)
+    return values
+
+
+def _loop(reading: _IRReading, layer: IrLayer, depth: int) -> dict[str, Any]:
+    """Return the params of a loop: its body, and how the body's inputs and outputs are connected."""
+    need(depth <= MAX_GRAPH_NESTING, f"its loops are nested deeper than {MAX_GRAPH_NESTING}", NetworkError)
+    body, ports, back = (layer.element.child(name) for name in ("body", "port_map", "back_edges"))
+    if body is None or ports is None:
+        raise FileError("the loop has no <body> or no <port_map>")
+    network = Network(layer.name, "openvino", {}, [], {}, source=reading.network.source)
+    values = _read_layers(_IRReading(network, reading.weights, reading.user_types), body, depth)
+    network_inputs, network_outputs = list(network.inputs), list(network.outputs)
+
+    def number(entry: Element, key: str, names: list[str]) -> int:
+        """Return the index of the body's input or output to which an entry refers."""
+        name = values.get(entry.attributes.get(key, ""), "")
+        need(
+            name in names, f"line {entry.line}: the body has no such layer {entry.attributes.get(key)}", FileError
+        )
+        return names.index(name)
+
+    def port(entry: Element, side: list[Port]) -> int:
+        """Return the index of the loop's own port to which an entry refers."""
+        ids, id_ = [p.id for p in side], entry.attributes.get("external_port_id", "")
+        need(id_ in ids, f"line {entry.line}: the loop has no port {id_}", FileError)
+        return ids.index(id_)
+
+    arguments, following, condition = [-1] * len(network_inputs), [-1] * len(network_inputs), -1
+    results = [(-1, False)] * len(layer.outputs)
+    for entry in ports.all("input"):
+        need("axis" not in entry.attributes, "a loop over slices of an input is not supported", NetworkError)
+        if entry.attributes.get("purpose") != "current_iteration":
+            arguments[number(entry, "internal_layer_id", network_inputs)] = port(entry, layer.inputs)
+    for entry in ports.all("output"):
+        at_output = number(entry, "internal_layer_id", network_outputs)
+        stated = {k: entry.attributes.get(k, v) for k, v in _ROWS.items()}
+        need(stated == _ROWS, f"the rows of a loop must be stacked along axis 0, got {stated}", NetworkError)
+        if entry.attributes.get("purpose") == "execution_condition":
+            condition = at_output
+        else:
+            results[port(entry, layer.outputs)] = at_output, "axis" in entry.attributes
+    for edge in back.all("edge") if back is not None else ():
+        following[number(edge, "to-layer", network_inputs)] = number(edge, "from-layer", network_outputs)
+    return {
+        "body": Subgraph(network, []),
+        "arguments": arguments,
+        "following": following,
+        "condition": condition,
+        "results": results,
+    }
+
+
+_ROWS = {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
+"""How a loop stacks rows."""
 
 
 def _statement(root: Element, key: str) -> str:
