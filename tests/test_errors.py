@@ -8,6 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anylayer.errors
@@ -21,6 +22,7 @@ from anylayer.errors import (
     given,
     nearest,
     need,
+    need_shape,
     plural,
     some,
     wording,
@@ -40,6 +42,20 @@ def test_given_returns_all_values_but_none() -> None:
     assert given(0, "the size is missing") == 0
     with pytest.raises(InputError, match=r"^the size is missing$"):
         given(None, "the size is missing", InputError)
+
+
+def test_need_shape_compares_sizes_and_accepts_names() -> None:
+    x = np.zeros((2, 3, 4))
+    for shape in ((2, 3, 4), (2, "C", 4), (2, "..."), (2, 3, 4, "...")):
+        need_shape(x, shape, "x")
+    rule = "x must be of shape (2, C, 5), as y, got (2, 3, 4)"
+    with pytest.raises(LayerError, match=re.escape(rule)):
+        need_shape(x, (2, "C", 5), "x", ", as y")
+    for shape in ((2, 3), (2, 3, 4, 1), (2, 3, 4, "W", "..."), (3, "...")):
+        with pytest.raises(LayerError, match="x must be of shape"):
+            need_shape(x, shape, "x")
+    with pytest.raises(LayerError, match=re.escape("must be of shape (N,), got")):
+        need_shape(x, ("N",), "x")
 
 
 def test_place_is_added_once() -> None:

@@ -215,6 +215,18 @@ def need(condition: object, rule: str, error: type[AnyLayerError] = LayerError) 
         raise error(rule)
 
 
+def need_shape(array: Any, shape: Sequence[int | str], what: str, about: str = "") -> None:
+    """Raise LayerError unless an array has a shape. A name stands for any size, a last "..." for any further axes.
+
+    what: the name of the array. about: what follows the shape in the message.
+    """
+    sizes = shape[:-1] if shape[-1:] == ("...",) else shape
+    fits = len(array.shape) == len(sizes) or (len(array.shape) > len(sizes) < len(shape))
+    fits = fits and all(isinstance(n, str) or n == size for n, size in zip(sizes, array.shape))
+    listed = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    need(fits, f"{what} must be of shape ({listed}){about}, got {tuple(array.shape)}")
+
+
 def given(value: T | None, rule: str, error: type[AnyLayerError] = LayerError) -> T:
     """Return `value`. Raise `error(rule)` where it is None. Type checkers know that the result is not None."""
     if value is None:

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.folders import NamesByFile
 from anylayer.layer.bound import Bound, bind
 from anylayer.layer.contract import Layer
@@ -33,6 +33,7 @@ __all__ = [
     "layer",
     "load_layers",
     "need",
+    "need_shape",
     "samples",
 ]
 

@@ -108,9 +108,8 @@ class Field:
         if self.repeated:
             values = value if isinstance(value, (list, tuple)) else [value]
             return tuple(self._one(v) for v in values)
-        if (
-            isinstance(value, list) and len(value) == 1
-        ):  # the schema given with the network declares the field as repeated
+        # the schema given with the network declares the field as repeated
+        if isinstance(value, list) and len(value) == 1:
             value = value[0]
         need(
             not isinstance(value, (list, tuple)),

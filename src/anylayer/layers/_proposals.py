@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.layers._detections import LOWEST, among_best, keep_best
 from anylayer.network import Array
 
@@ -64,10 +64,7 @@ def check_shapes(scores: Array, deltas: Array, info: Array, anchors: int) -> Non
     need(n == 1, f"takes one image, got a batch of {n}")
     for what, x, each in (("scores", scores, 2), ("box deltas", deltas, 4)):
         shape = (1, each * anchors, h, w)
-        need(
-            tuple(x.shape) == shape,
-            f"{anchors} anchors (ratio x scale) need {what} of shape {shape}, got {tuple(x.shape)}",
-        )
+        need_shape(x, shape, what, about=f" for {anchors} anchors (ratio x scale)")
     size = prod(info.shape)
     need(size >= 3, f"needs image height, width and scale, got {size} values")
 

@@ -146,9 +146,8 @@ def _roi_align(op: Op, x: Array, rois: Array, images: Array) -> Any:
     sample = substituted(_samples)
     for row, row_weight in sample(corners[:, 1], extents[:, 1], size[0], ratio, x.shape[2]):
         for column, weight in sample(corners[:, 0], extents[:, 0], size[1], ratio, x.shape[3]):
-            points = _points(
-                x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None]
-            )  # (K, h, s, w, t, C)
+            # (K, h, s, w, t, C)
+            points = _points(x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None])
             term = points * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None]
             total = term if total is None else total + term
     bins = total.sum(axis=(2, 4)) / np.float32(ratio * ratio)

@@ -60,9 +60,8 @@ class Image2BlobParams:
         if value is None:
             return  # as in OpenCV, the attribute stays
         if name in ("scalefactor", "mean", "borderValue"):
-            rest = (
-                getattr(self, name, ())[np.size(value) :] if np.ndim(value) else ()
-            )  # by a short list, in OpenCV
+            # a short list replaces the first values, in OpenCV
+            rest = getattr(self, name, ())[np.size(value) :] if np.ndim(value) else ()
             value = scalar([*np.ravel(value), *rest])
         elif name == "size":
             value = size_of(value)

@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from anylayer.tracing import is_traced, substituted
+from anylayer.tracing import is_traced, record, substituted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,3 +55,22 @@ class Operator(Generic[P, R]):
 def operator(meaning: Callable[P, R]) -> Operator[P, R]:
     """Define an operator by its NumPy meaning. Add its ONNX form with `@name.form`."""
     return Operator(meaning)
+
+
+def elementwise(op: str) -> Callable[[Callable[P, R]], Operator[P, R]]:
+    """Define an operator of one input and of numbers, by its NumPy meaning.
+
+    ONNX operator `op` is its form, with the numbers as attributes. The output has the input's shape and dtype.
+    """
+
+    def define(meaning: Callable[P, R]) -> Operator[P, R]:
+        defined = Operator(meaning)
+
+        @defined.form
+        def _(x: Any, *numbers: float) -> Any:
+            names = list(defined._signature.parameters)[1:]
+            return record(op, [x], x.shape, x.dtype, **dict(zip(names, map(float, numbers))))
+
+        return defined
+
+    return define

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError, need
+from anylayer.errors import TraceError, need, need_shape
 from anylayer.network import Array
 from anylayer.ops._indexing import axis_of
 
@@ -52,10 +52,7 @@ def broadcastable(value: Array, x: Array, axis: int, block: int = 0, what: str =
         f"the {what} must have one number, or one per slice of axis {axis}, got shape {tuple(value.shape)}",
     )
     blocks = tuple(-(-d // block) if i == axis else d for i, d in enumerate(x.shape))
-    need(
-        tuple(value.shape) == blocks,
-        f"the {what} must have shape {blocks} for block_size={block}, got {tuple(value.shape)}",
-    )
+    need_shape(value, blocks, f"the {what}", about=f" for block_size={block}")
     return np.take(value, np.arange(x.shape[axis]) // block, axis)
 
 

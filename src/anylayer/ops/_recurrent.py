@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.graph.operators import GATES
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array
-from anylayer.ops._spatial import integer, shape_of
+from anylayer.ops._spatial import integer
 from anylayer.ops.reverse_sequence import reverse_sequence
 from anylayer.ops.sigmoid import sigmoid
 from anylayer.ops.softplus import softplus
@@ -81,10 +81,8 @@ class RecurrentPlan:
             },
         }
         for name, (array, shape) in expected.items():
-            need(
-                array is None or tuple(array.shape) == shape,
-                f"{name} must be of shape {shape}, got {shape_of(array)}",
-            )
+            if array is not None:
+                need_shape(array, shape, name)
         need(
             keep is None or (direction == "forward" and sequence_lens is None),
             f"keep goes with direction 'forward' and without sequence_lens, got direction {direction!r}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
@@ -29,10 +29,7 @@ def batch_normalization(
 def _check(x: Array, *statistics: Array) -> None:
     need(len(x.shape) >= 2, f"batch_normalization needs an input (N, C, ...), got shape {tuple(x.shape)}")
     for name, value in zip(("scale", "bias", "mean", "var"), statistics):
-        need(
-            tuple(value.shape) == (x.shape[1],),
-            f"{name} must be of shape ({x.shape[1]},), one number per channel, got {tuple(value.shape)}",
-        )
+        need_shape(value, (x.shape[1],), name, about=", one number per channel")
 
 
 @batch_normalization.form

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.network import Array
 from anylayer.ops._interpolation import cubic_weights
 from anylayer.ops._operator import operator
@@ -49,10 +49,7 @@ def grid_sample(
 
 def _check(x: Array, grid: Array, mode: str, padding: str) -> None:
     need(len(x.shape) == 4, f"grid_sample needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-    need(
-        len(grid.shape) == 4 and grid.shape[0] == x.shape[0] and grid.shape[3] == 2,
-        f"grid must be of shape ({x.shape[0]}, h, w, 2), got {tuple(grid.shape)}",
-    )
+    need_shape(grid, (x.shape[0], "h", "w", 2), "grid")
     need(mode in _MODES, f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
     need(padding in _PADDINGS, f"padding must be one of {', '.join(_PADDINGS)}, got {padding!r}")
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from anylayer.network import Array
-from anylayer.ops._operator import operator
-from anylayer.tracing import record
+from anylayer.ops._operator import elementwise
 
 
-@operator
+@elementwise("HardSigmoid")
 def hard_sigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
     """Return alpha * x + beta, clipped to [0, 1], in the shape and dtype of `x` (ONNX HardSigmoid-6)."""
     kind = x.dtype.type
     result: Array = np.clip(x * kind(alpha) + kind(beta), kind(0), kind(1))
     return result
-
-
-@hard_sigmoid.form
-def _(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    return record("HardSigmoid", [x], x.shape, x.dtype, alpha=float(alpha), beta=float(beta))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._recurrent import SATURATED, RecurrentPlan, Step, Steps, kept_or_not_a_number
@@ -84,7 +84,7 @@ def _plan(
     plan = RecurrentPlan(x, w, r, b, gates=4, default=_ACTIVATIONS, states=states, sequence_lens=lens, **how)
     if peepholes is not None:
         shape = (plan.directions, 3 * plan.hidden)
-        need(tuple(peepholes.shape) == shape, f"peepholes must be of shape {shape}, got {tuple(peepholes.shape)}")
+        need_shape(peepholes, shape, "peepholes")
     return plan
 
 

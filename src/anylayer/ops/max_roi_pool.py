@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import Ints, need_room, per_axis
@@ -45,10 +45,7 @@ def max_roi_pool(x: Array, rois: Array, *, size: Sequence[int] | int, spatial_sc
 
 def _check(x: Array, rois: Array, size: Ints) -> tuple[int, int]:
     need(len(x.shape) == 4, f"max_roi_pool needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-    need(
-        len(rois.shape) == 2 and rois.shape[1] == 5,
-        f"rois must be of shape (K, 5): image, x1, y1, x2, y2, got {tuple(rois.shape)}",
-    )
+    need_shape(rois, ("K", 5), "rois", about=": image, x1, y1, x2, y2")
     height, width = per_axis(size, 2, "size")
     need_room((rois.shape[0], x.shape[1], height, width), "the result")
     return height, width

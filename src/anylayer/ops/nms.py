@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.graph.symbolic import symbolic_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
@@ -16,14 +16,8 @@ _MAX_CACHE = 1 << 26  # elements of the masks that are kept
 
 def _check(boxes: Array, scores: Array, max_per_class: int, iou_threshold: float) -> tuple[int, int]:
     """Return how many boxes are kept per class, and the number of rows of the result."""
-    need(
-        len(boxes.shape) == 3 and boxes.shape[2] == 4,
-        f"boxes must be of shape (B, N, 4), got {tuple(boxes.shape)}",
-    )
-    need(
-        len(scores.shape) == 3 and (scores.shape[0], scores.shape[2]) == tuple(boxes.shape[:2]),
-        f"scores must be of shape ({boxes.shape[0]}, classes, {boxes.shape[1]}), got {tuple(scores.shape)}",
-    )
+    need_shape(boxes, ("B", "N", 4), "boxes")
+    need_shape(scores, (boxes.shape[0], "classes", boxes.shape[1]), "scores")
     need(0 <= iou_threshold <= 1, f"iou_threshold must be between 0 and 1, got {iou_threshold}")
     kept = min(integer(max_per_class, "max_per_class"), boxes.shape[1])
     need_room((*scores.shape[:2], kept, 3), "the result")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.errors import need
+from anylayer.errors import need, need_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.tracing import record
@@ -36,7 +36,7 @@ def _check(x: Array, lengths: Array, time_axis: int, batch_axis: int) -> None:
         f"time_axis and batch_axis must be 0 and 1 of two or more axes, got {time_axis} and {batch_axis}",
     )
     batch = x.shape[batch_axis]
-    need(tuple(lengths.shape) == (batch,), f"lengths must be of shape ({batch},), got {tuple(lengths.shape)}")
+    need_shape(lengths, (batch,), "lengths")
 
 
 @reverse_sequence.form

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from anylayer.errors import TraceError, need
+from anylayer.errors import TraceError, need, need_shape
 from anylayer.network import Array
 from anylayer.ops._operator import operator
 from anylayer.ops._spatial import Ints, integer, need_room, per_axis
@@ -64,14 +64,8 @@ def _check(
     x: Array, rois: Array, batch: Array, size: Ints, spatial_scale: float, sampling_ratio: int, mode: str
 ) -> tuple[int, int, int]:
     need(len(x.shape) == 4, f"roi_align needs an input (N, C, H, W), got shape {tuple(x.shape)}")
-    need(
-        len(rois.shape) == 2 and rois.shape[1] == 4,
-        f"rois must be of shape (K, 4): x1, y1, x2, y2, got {tuple(rois.shape)}",
-    )
-    need(
-        tuple(batch.shape) == tuple(rois.shape[:1]),
-        f"batch must be of shape ({rois.shape[0]},), one image per region, got {tuple(batch.shape)}",
-    )
+    need_shape(rois, ("K", 4), "rois", about=": x1, y1, x2, y2")
+    need_shape(batch, tuple(rois.shape[:1]), "batch", about=", one image per region")
     need(mode in ("avg", "max"), f"mode must be 'avg' or 'max', got {mode!r}")
     height, width = per_axis(size, 2, "size")
     need_room((rois.shape[0], x.shape[1], height, width), "the result")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anylayer.errors import need
+from anylayer.errors import need_shape
 from anylayer.network import Array
 from anylayer.ops._indexing import coordinates, nd_shape, need_reduction, scatter
 from anylayer.ops._operator import operator
@@ -22,7 +22,7 @@ def scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "no
 
 def _check(x: Array, indices: Array, updates: Array, reduction: str) -> None:
     shape = nd_shape(x, indices, "scatter_nd")
-    need(tuple(updates.shape) == shape, f"updates must be of shape {shape}, got {tuple(updates.shape)}")
+    need_shape(updates, shape, "updates")
     need_reduction(reduction)
 
 

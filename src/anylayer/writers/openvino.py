@@ -237,9 +237,8 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
         if name in parameters:
             parameters[name].set_layout(_openvino().Layout(layout))
     model.validate_nodes_and_infer_types()
-    if not precision.int8 and not any(
-        o.op == "DequantizeLinear" for o in graph.ops
-    ):  # folding would make them float32 again
+    # folding would make them float32 again
+    if not precision.int8 and not any(o.op == "DequantizeLinear" for o in graph.ops):
         fold_constants(model)
     _name_inputs_and_outputs(model, graph, names[: len(source.outputs)])
     return _with_float16_io(model) if precision.io == "float16" else model

@@ -259,7 +259,7 @@ ROWS = (
     Row("Axpy", "a factor that is not one value per channel, or inputs of two shapes",
         "computed, if the numbers of values fit", "refused",
         "layers/scale_layer.cpp, `numWeights`", (ANYLAYER,), one("Axpy", "", _MAP, _MAP, _MAP),
-        lambda m, s: True, text="one value per channel|must have one shape"),
+        lambda m, s: True, text="one value per channel|must be of shape"),
     Row("Axpy", "several samples", "refused", "computed", "layers/scale_layer.cpp, `numWeights`", (OPENCV,),
         one("Axpy", "", (2, 3, 1, 1), (2, 3, 4, 4), (2, 3, 4, 4)), lambda m, s: s[0][0] > 1,
         text="shape_utils.hpp"),

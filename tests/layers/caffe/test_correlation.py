@@ -73,7 +73,7 @@ test_rejects_displacement_beyond_map = rejected(
 )
 test_rejects_inputs_of_different_shapes = rejected(
     {"kernel_size": 1, "max_displacement": 1},
-    "inputs must have the same shape, got (1, 2, 4, 4) and (1, 3, 4, 4)",
+    "input 1 must be of shape (1, 2, 4, 4), as input 0, got (1, 3, 4, 4)",
     (1, 2, 4, 4),
     (1, 3, 4, 4),
 )

@@ -119,11 +119,11 @@ test_rejects_batch_of_two_images = rejected(
     {}, "takes one image, got a batch of 2", inputs=[np.repeat(x, 2, axis=0) for x in inputs()]
 )
 test_rejects_scores_for_other_number_of_anchors = rejected(
-    {"scale": [1.0]}, "3 anchors (ratio x scale) need scores of shape (1, 6, 5, 6), got (1, 12, 5, 6)"
+    {"scale": [1.0]}, "scores must be of shape (1, 6, 5, 6) for 3 anchors (ratio x scale), got (1, 12, 5, 6)"
 )
 test_rejects_deltas_for_other_number_of_anchors = rejected(
     {},
-    "6 anchors (ratio x scale) need box deltas of shape (1, 24, 5, 6), got (1, 20, 5, 6)",
+    "box deltas must be of shape (1, 24, 5, 6) for 6 anchors (ratio x scale), got (1, 20, 5, 6)",
     inputs=[inputs()[0], noise(1, 20, 5, 6), inputs()[2]],
 )
 test_rejects_image_info_without_scale = rejected(

@@ -140,7 +140,7 @@ test_rejects_class_of_unknown_module = rejected(
     module="my.layers",
 )
 test_anchors_do_not_fit = rejected(
-    "'feat_stride': 16", "9 anchors (ratio x scale) need scores of shape (1, 18, 5, 6), got (1, 12, 5, 6)"
+    "'feat_stride': 16", "scores must be of shape (1, 18, 5, 6) for 9 anchors (ratio x scale), got (1, 12, 5, 6)"
 )
 
 

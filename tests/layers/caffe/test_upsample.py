@@ -135,7 +135,7 @@ test_rejects_mask_of_other_shape = rejects(
     "Upsample",
     {"scale": 2},
     inputs=[POOLED, X],
-    text="the mask (input 1) must have the shape of input 0, (1, 2, 2, 2), got (1, 2, 2, 3)",
+    text="the mask (input 1) must be of shape (1, 2, 2, 2), as input 0, got (1, 2, 2, 3)",
 )
 test_rejects_unpooling_scale_of_1 = rejects(
     "Upsample", {"scale": 1}, inputs=[POOLED, MASK], text="the scale must be at least 2, got 1 x 1"

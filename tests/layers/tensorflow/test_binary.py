@@ -43,7 +43,7 @@ test_rejects_different_dtypes = rejects(
     text="both inputs must have the same dtype, got float32 and int32",
 )
 test_add_n_rejects_different_shapes = rejects(
-    "AddN", {}, np.zeros(2), np.zeros(3), text="all inputs must have the shape (2,) of the first, got (3,)"
+    "AddN", {}, np.zeros(2), np.zeros(3), text="each input must be of shape (2,), as the first, got (3,)"
 )
 test_select_rejects_different_shapes = rejects(
     "Select",
@@ -51,5 +51,5 @@ test_select_rejects_different_shapes = rejects(
     np.zeros(2, bool),
     np.zeros(2),
     np.zeros(3),
-    text="both values must have the same shape, got (2,) and (3,)",
+    text="the second value must be of shape (2,), as the first, got (3,)",
 )

@@ -17,7 +17,7 @@ test_rejects_mean_of_other_size = rejects(
     V,
     V[:3],
     V,
-    text="mean must have the shape (4,) of scale, got (3,)",
+    text="mean must be of shape (4,), as scale, got (3,)",
     tops=6,
 )
 test_old_batch_norm_rejects_missing_epsilon = rejects(

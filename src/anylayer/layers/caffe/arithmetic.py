@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
 from anylayer.layers.caffe._axes import broadcast_shape, canonical, weight_shape
 from anylayer.layers.caffe._messages import (
     INTEL,
@@ -33,11 +33,8 @@ class Axpy(Layer):
     numbers = {"caffe2onnx": 151}
 
     def forward(self, a: Array, x: Array, y: Array) -> Array:
-        need(
-            tuple(x.shape) == tuple(y.shape),
-            f"inputs 1 and 2 must have one shape, got {tuple(x.shape)} and {tuple(y.shape)}",
-        )
-        need(len(x.shape) >= 2, f"input 1 must be of shape (N, C, ...), got {tuple(x.shape)}")
+        need_shape(y, tuple(x.shape), "input 2", about=", as input 1")
+        need_shape(x, ("N", "C", "..."), "input 1")
         nc = tuple(x.shape[:2])
         need(
             tuple(a.shape[:2]) == nc and all(d == 1 for d in a.shape[2:]),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Layer, Message, field, layer, need, samples
+from anylayer.layer import Array, Layer, Message, field, layer, need, need_shape, samples
 from anylayer.layers._detections import LOWEST, among_best, keep_best, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import move
 from anylayer.layers.caffe._messages import is_training
@@ -196,10 +196,7 @@ class FrcnDetection(Layer):
 
     def forward(self, deltas: Array, scores: Array, rois: Array) -> Any:
         shape, c = tuple(rois.shape), self.class_num
-        need(
-            len(shape) == 4 and shape[:2] == (1, 1) and shape[3] == 5,
-            f"the regions (input 2) must be of shape (1, 1, R, 5), got {shape}; how batches are cut is not known",
-        )
+        need_shape(rois, (1, 1, "R", 5), "the regions (input 2)", about=" (how batches are cut is not known)")
         r = shape[2]
         for what, x, each in (("offsets (input 0)", deltas, 4 * c), ("probabilities (input 1)", scores, c)):
             need(

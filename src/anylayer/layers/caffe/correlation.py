@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Array, Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
@@ -38,10 +38,7 @@ class CorrelationLayer(Layer):
         kernel.
         """
         plane_of(a)
-        need(
-            tuple(a.shape) == tuple(b.shape),
-            f"inputs must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
-        )
+        need_shape(b, tuple(a.shape), "input 1", about=", as input 0")
         starts = []
         for size, pad, lost in zip(a.shape[2:], pads, border):
             room = size + 2 * pad - 2 * lost - (self.kernel_size - 1)

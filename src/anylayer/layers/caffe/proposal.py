@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
-from anylayer.layer import Array, Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, need_shape, samples
 from anylayer.layers._detections import LOWEST, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import (
     anchors,
@@ -190,11 +190,7 @@ class SophgoProposal(Layer):
         count = len(first)
         h, w = plane_of(scores)
         for what, x, channels in (("scores", scores, 2 * count), ("offsets", deltas, 4 * count)):
-            need(
-                tuple(x.shape) == (1, channels, h, w),
-                f"{what} must be of shape (1, {channels}, {h}, {w}), got {tuple(x.shape)}; how batches are cut is "
-                "not known",
-            )
+            need_shape(x, (1, channels, h, w), what, about=" (how batches are cut is not known)")
         box, score = self._decode(deltas, first).reshape(-1, 4), scores[0, count:].reshape(-1)
         candidates = np.flatnonzero(score > np.float32(self.rpn_obj_threshold))
         box, score = box[candidates], score[candidates]

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import plural
-from anylayer.layer import Array, Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, need_shape, samples
 from anylayer.layer.arguments import same
 from anylayer.layers.caffe._messages import FillerParameter, written_filler
 
@@ -57,9 +57,9 @@ class RecurrentLayer(Layer):
             f"got {len(inputs)}",
         )
         x, cont = inputs[:2]
-        need(len(x.shape) >= 2, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
+        need_shape(x, ("T", "N", "..."), "x")
         t, n = x.shape[:2]
-        need(tuple(cont.shape) == (t, n), f"cont must be of shape ({t}, {n}), got {tuple(cont.shape)}")
+        need_shape(cont, (t, n), "cont")
         self.note("with an open number of steps, cont must be 0 or 1; other values give NaN", open_size=t)
         x, rows, count = x.reshape(t, n, -1), gates * self.num_output, 2
         weights = self.weights(0, rows, x.shape[2], "W of x")
@@ -82,10 +82,7 @@ class RecurrentLayer(Layer):
             self.note("each call starts with a zero state, whereas Caffe keeps the state between calls")
             return [np.zeros((n, d), np.float32) for _ in range(self.states)]
         for state in states:
-            need(
-                tuple(state.shape) == (1, n, d),
-                f"the initial state must be of shape (1, {n}, {d}), got {tuple(state.shape)}",
-            )
+            need_shape(state, (1, n, d), "the initial state")
         return [state[0] for state in states]
 
     def weights(self, index: int, rows: int, columns: int, what: str) -> Array:
@@ -184,7 +181,7 @@ class Lstm(Layer):
         """Return (T, N, 1): whether the state before a step is used."""
         if cont is None:
             return np.broadcast_to(np.arange(t)[:, None, None] > 0, (t, n, 1))
-        need(tuple(cont.shape) == (t * n,), f"cont must be of shape ({t * n},), got {tuple(cont.shape)}")
+        need_shape(cont, (t * n,), "cont")
         self.note("each call starts with a zero state, whereas Caffe keeps the state between calls")
         if not same(n, 1):
             self.note("sequence n of step t takes cont[t + n], a fault of Sophgo's Caffe")
@@ -224,7 +221,7 @@ class LSTMUnit(Layer):
             ("the gates (input 1)", gates, (1, shape[1], 4 * shape[2])),
             ("cont (input 2)", cont, (1, shape[1])),
         ):
-            need(tuple(x.shape) == expected, f"{what} must be of shape {expected}, got {tuple(x.shape)}")
+            need_shape(x, expected, what)
         need(self.outputs == 2, f"has 2 outputs (c, h), got {self.outputs}")
         d = shape[2]
         opened = ops.sigmoid(gates[:, :, : 3 * d])

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Layer, field, layer, need, samples
+from anylayer.layer import Array, Layer, field, layer, need, need_shape, samples
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import FillerParameter, written_filler
 
@@ -71,10 +71,7 @@ class BatchReindex(Layer):
     samples: ClassVar = {1: samples.indices}
 
     def forward(self, x: Array, index: Array) -> Array:
-        need(
-            len(index.shape) == 1,
-            f"the second input must be a list of indices (K,), got shape {tuple(index.shape)}",
-        )
+        need_shape(index, ("K",), "the second input", about=", a list of indices")
         return ops.gather(x, index.astype(np.int64))
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, Layer, Message, field, layer, need
+from anylayer.layer import Array, Enum, Layer, Message, field, layer, need, need_shape
 from anylayer.layers.caffe._messages import engine_field
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 
@@ -161,7 +161,7 @@ class FlowWarp(Layer):
     def forward(self, image: Array, flow: Array) -> Array:
         h, w = plane_of(image)
         shape = (image.shape[0], 2, h, w)
-        need(tuple(flow.shape) == shape, f"the flow must be of shape {shape}, got {tuple(flow.shape)}")
+        need_shape(flow, shape, "the flow")
         x = flow[:, 0] + np.arange(w, dtype=np.float32)
         y = flow[:, 1] + np.arange(h, dtype=np.float32)[:, None]
         inside = (x >= 0) & (y >= 0) & (x < np.float32(w)) & (y < np.float32(h))

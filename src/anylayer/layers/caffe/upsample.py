@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import wording
-from anylayer.layer import Array, Enum, Layer, field, layer, need
+from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
 from anylayer.layers.caffe._resampling import (
     align_corners,
     need_plane,
@@ -123,10 +123,7 @@ class Unpool(Layer):
 
     def forward(self, x: Array, mask: Array) -> Array:
         h, w = plane_of(x)
-        need(
-            tuple(mask.shape) == tuple(x.shape),
-            f"the mask (input 1) must have the shape of input 0, {tuple(x.shape)}, got {tuple(mask.shape)}",
-        )
+        need_shape(mask, tuple(x.shape), "the mask (input 1)", about=", as input 0")
         size = self._size(h, w)
         need_plane(*size)
         return ops.max_unpool(x, mask, size)

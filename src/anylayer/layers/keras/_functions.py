@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.errors import LayerError, need
+from anylayer.errors import LayerError, need, need_shape
 from anylayer.layer.arguments import axis_of, channels_first, flat_pads, restored, same_pads
 from anylayer.layers import _arrays as arrays
 from anylayer.layers.keras._base import FORMATS, positive
@@ -195,7 +195,7 @@ def average(x: Array, weights: Array | None = None, axis: Axis = None) -> Any:
         need(len(w.shape) == 1 and type(axis) is int, f"weights of rank {len(w.shape)} need one axis")
         w = _broadcast(w, x, axis)
         return np.sum(x * w, axis=axis) / np.sum(w)
-    need(tuple(w.shape) == tuple(x.shape), f"weights must be of shape {tuple(x.shape)}, got {tuple(w.shape)}")
+    need_shape(w, tuple(x.shape), "weights")
     return np.sum(x * w, axis=axes(axis)) / np.sum(w, axis=axes(axis))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anylayer.layer import Array, Enum, attribute, need
+from anylayer.layer import Array, Enum, attribute, need, need_shape
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 
@@ -67,19 +67,13 @@ def _add_n(*xs: Array) -> Array:
     need(xs, "needs 1 input or more, got 0")
     total = xs[0]
     for x in xs[1:]:
-        need(
-            tuple(x.shape) == tuple(xs[0].shape),
-            f"all inputs must have the shape {tuple(xs[0].shape)} of the first, got {tuple(x.shape)}",
-        )
+        need_shape(x, tuple(xs[0].shape), "each input", about=", as the first")
         total = total + x
     return total
 
 
 def _select(condition: Array, a: Array, b: Array) -> Array:
-    need(
-        tuple(a.shape) == tuple(b.shape),
-        f"both values must have the same shape, got {tuple(a.shape)} and {tuple(b.shape)}",
-    )
+    need_shape(b, tuple(a.shape), "the second value", about=", as the first")
     if len(condition.shape) == 1 and len(a.shape) > 1:
         condition = condition.reshape(-1, *(1,) * (len(a.shape) - 1))
     return np.where(condition, a, b)
@@ -89,10 +83,7 @@ def _bias_add(x: Array, bias: Array, data_format: str) -> Array:
     rank = len(x.shape)
     need(rank >= 2, f"the input must have 2 axes or more, got shape {tuple(x.shape)}")
     axis = 1 if data_format == "NCHW" else rank - 1
-    need(
-        tuple(bias.shape) == (x.shape[axis],),
-        f"the bias must be of shape ({x.shape[axis]},), one number per channel, got {tuple(bias.shape)}",
-    )
+    need_shape(bias, (x.shape[axis],), "the bias", about=", one number per channel")
     return x + bias.reshape(-1, *(1,) * (rank - 1 - axis))
 
 

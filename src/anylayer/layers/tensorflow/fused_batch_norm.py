@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, attribute, layer, need
+from anylayer.layer import Array, Enum, attribute, layer, need_shape
 from anylayer.layer.arguments import channels_first, restored
 from anylayer.layers.tensorflow._base import TensorFlowLayer, results
 
@@ -41,10 +41,7 @@ class FusedBatchNorm(TensorFlowLayer):
             axes = (0, *range(2, len(y.shape)))
             mean, variance = y.mean(axis=axes), y.var(axis=axes)
             self.note("normalizes by the statistics of the batch (is_training)")
-        need(
-            tuple(mean.shape) == tuple(scale.shape),
-            f"mean must have the shape {tuple(scale.shape)} of scale, got {tuple(mean.shape)}",
-        )
+        need_shape(mean, tuple(scale.shape), "mean", about=", as scale")
         y = ops.batch_normalization(y, scale, offset, mean, variance, epsilon=self.epsilon)
         shown = variance
         if self.is_training:

@@ -127,9 +127,8 @@ class CaffeBuilder:
         if not view.steps:
             return view
         key = (view.name, tuple((s.axis, id(s.matrix)) if isinstance(s, AxisProduct) else s for s in view.steps))
-        if (
-            key not in self._materialized
-        ):  # storing the view keeps its matrices alive, so that their ids stay unique
+        # storing the view keeps its matrices alive, so that their ids stay unique
+        if key not in self._materialized:
             self._materialized[key] = (view, materialize(self, view))
         return self._materialized[key][1]
 
