@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, at, given, need, wording
+from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
 from anylayer.generators._testing import COMPARED, archive
@@ -51,8 +52,9 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
             entries[case.node.type] = name, bound.writes, param_sets, weights and bool(case.node.blobs)
     files: dict[str, str | Sequence[bytes | memoryview]] = {
         "numpy_layers.py": _module(out, entries),
-        "test_numpy_layers.py": _TEST.format(
-            tolerance=expected.tolerance,
+        "test_numpy_layers.py": fill(
+            template(__file__, "test_numpy_layers.py.in"),
+            tolerance=repr(expected.tolerance),
             cases=literal([(case.node.type, _why_not_opencv5(case), case.floors) for case in cases]),
             compared=COMPARED,
         ),
@@ -124,22 +126,11 @@ def _module(out: Extract, entries: Mapping[str, Entry]) -> str:
     aliases = [line for line in out.imports if not line.startswith(_IMPORTS)]
     imports |= {"import types"} if any("types." in line for line in aliases) else set()
     imported = sorted(line for line in imports if line.startswith(_IMPORTS) and "__future__" not in line)
-    return _HEAD + "\n\n\n".join(["\n".join(imported), *typed, *aliases, out.text(), guard]) + "\n"
+    code = "\n\n\n".join(["\n".join(imported), *typed, *aliases, out.text(), guard])
+    return fill(template(__file__, "numpy_layers.py.in"), code=code)
 
 
 _IMPORTS = ("import ", "from ")
-_HEAD = '''"""Layers in NumPy for OpenCV's dnn module, in Python. `import numpy_layers; numpy_layers.register()`
-
-    net = cv2.dnn.readNet(...)
-    net.setInput(...)
-    result = numpy_layers.forward(net)    # net.forward(), and the exceptions of the layers
-
-Needs NumPy and cv2.
-"""
-
-from __future__ import annotations
-
-'''
 
 
 def _model(case: Case) -> bytes:
@@ -183,69 +174,3 @@ def _why_not_opencv5(case: Case) -> str:
     shapes = [None if x is None else x.shape for x in case.inputs]
     suits = [y.shape for y in case.outputs] == shapes[:1] * len(shapes)
     return "" if suits else "OpenCV 5 gives each output the shape of input 0"
-
-
-_TEST = '''"""Run the layers in cv2, and compare them with NumPy: `python test_numpy_layers.py`, or pytest."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-import cv2
-import numpy as np
-import numpy_layers
-
-TOLERANCE = {tolerance!r}
-"""The largest difference, relative to the largest absolute value of an output."""
-CASES = {cases}
-"""The layer type of each case, why OpenCV 5 cannot run it ("" if it can), and for each output a difference that it
-may always have: the rounding of float32 after a function with a small range, such as a softmax."""
-OPENCV5 = int(cv2.__version__.split(".")[0]) >= 5
-
-
-def differences() -> list[tuple[str, float, float, float]]:
-    """Return (layer type, largest difference, largest value, limit of the difference) for each case that this
-    version of OpenCV can run."""
-    data = np.load(Path(__file__).with_name("test_data.npz"))
-    numpy_layers.register("numpy")
-    numpy_layers.register("numpy")  # calling it again has no effect
-    found = []
-    for case, (kind, reason, floors) in enumerate(CASES):
-        inputs, outputs = arrays(data, case, "input"), arrays(data, case, "output")
-        if OPENCV5 and reason:
-            print(f"case {{case}} ({{kind!a}}): not run, {{reason}}")
-            continue
-        net = cv2.dnn.readNetFromONNX(str(Path(__file__).with_name(f"case_{{case}}.onnx")))
-        for i, x in enumerate(inputs):
-            net.setInput(x, f"x{{i}}")
-        results = numpy_layers.forward(net, [f"y{{i}}" for i in range(len(outputs))])
-        for got, want, floor in zip(results, outputs, floors):
-            found.append((kind, *compared(got.reshape(want.shape), want, floor)))
-    return found
-
-
-def arrays(data: np.lib.npyio.NpzFile, case: int, what: str) -> list[np.ndarray]:
-    """Return the inputs or outputs of a case."""
-    names = [f"case_{{case}}_{{what}}_{{i}}" for i in range(len(data.files))]
-    return [data[name] for name in names if name in data]
-
-
-{compared}
-
-def difference(error: float, scale: float) -> str:
-    """Return the text of a report."""
-    return f"largest difference {{error:.3g}}, largest value {{scale:.3g}}"
-
-
-def test_layers_match_numpy() -> None:
-    for kind, error, scale, limit in differences():
-        assert error <= limit, f"{{kind!a}}: {{difference(error, scale)}}"
-
-
-if __name__ == "__main__":
-    found = differences()
-    for kind, error, scale, _ in found:
-        print(f"{{kind!a}} in OpenCV {{cv2.__version__}}: {{difference(error, scale)}}")
-    for kind, error, scale, limit in found:
-        assert error <= limit, f"{{kind!a}}: {{difference(error, scale)}}"
-'''
