@@ -44,7 +44,7 @@ def test_each_is_recorded_as_one_operator() -> None:
         (lambda x: ops.quantize_linear(x, SCALES), "the scale has 2 numbers, but axis 1 has size 3"),
         (lambda x: ops.quantize_linear(x, SCALES, axis=2), "axis must lie in -2..1"),
         (lambda x: ops.dequantize_linear(x.astype(np.int8), np.ones((2, 2))), "or one per slice of axis 1, got"),
-        (lambda x: ops.quantize_linear(x, np.ones((2, 2)), block_size=2, axis=0), r"must have shape \(1, 3\)"),
+        (lambda x: ops.quantize_linear(x, np.ones((2, 2)), block_size=2, axis=0), r"must be of shape \(1, 3\)"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(call: Callable[[Any], Any], message: str) -> None:
