@@ -28,26 +28,14 @@ _TINY, _HUGE = 2e-38, 8e37
 """Numbers between these have a reciprocal that is a normal float32."""
 
 
-def _layer(type_: str, params: NcnnParams | None = None) -> NcnnLowering:
-    """Return the lowering of an operator to one layer of the same shape."""
+def _layer(type_: str, *attributes: str, params: NcnnParams | None = None) -> NcnnLowering:
+    """Return the lowering of an operator to one layer of the same shape, whose params are attributes, or given."""
 
     def lower(b: NcnnBuilder, op: Op) -> list[str]:
         x = b.blob(op.inputs[0])
-        return [b.add(type_, [x], b.shapes[x], params)]
+        return [b.add(type_, [x], b.shapes[x], params or {i: float(op[n]) for i, n in enumerate(attributes)})]
 
     return lower
-
-
-def _leaky(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("ReLU", {0: float(op["alpha"])})(b, op)
-
-
-def _elu(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("ELU", {0: float(op["alpha"])})(b, op)
-
-
-def _hard_sigmoid(b: NcnnBuilder, op: Op) -> list[str]:
-    return _layer("HardSigmoid", {0: float(op["alpha"]), 1: float(op["beta"])})(b, op)
 
 
 def _clip(b: NcnnBuilder, op: Op) -> list[str]:
@@ -56,7 +44,7 @@ def _clip(b: NcnnBuilder, op: Op) -> list[str]:
         if value is not None:
             limits[key] = present(number(value), "a limit that is not a finite constant")
             require(math.isfinite(limits[key]), "a limit that is not a finite constant")
-    return _layer("Clip", limits)(b, op)
+    return _layer("Clip", params=limits)(b, op)
 
 
 def _identity(b: NcnnBuilder, op: Op) -> list[str]:
@@ -166,13 +154,13 @@ def _expand(b: NcnnBuilder, op: Op) -> list[str]:
 
 
 ELEMENTWISE: dict[str, NcnnLowering] = {
-    **{name: _layer("UnaryOp", {0: code}) for name, code in _UNARY.items()},
+    **{name: _layer("UnaryOp", params={0: code}) for name, code in _UNARY.items()},
     **dict.fromkeys(_BINARY, _binary),
     "Relu": _layer("ReLU"),
     "Sigmoid": _layer("Sigmoid"),
-    "LeakyRelu": _leaky,
-    "Elu": _elu,
-    "HardSigmoid": _hard_sigmoid,
+    "LeakyRelu": _layer("ReLU", "alpha"),
+    "Elu": _layer("ELU", "alpha"),
+    "HardSigmoid": _layer("HardSigmoid", "alpha", "beta"),
     "Clip": _clip,
     "Identity": _identity,
     "Expand": _expand,

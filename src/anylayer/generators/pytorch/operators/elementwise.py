@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anylayer.generators.pytorch.code import Code, dtype_of, first, number
-from anylayer.generators.pytorch.operators import HANDLERS, UNREAD, writes
+from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op, Value
 from anylayer.writers._target import present, require
 
 _ROLES = {"Mul": "scale", "Add": "bias", "Sub": "bias", "Div": "scale"}
-_UNARY = {
+_FORMULAS = {
     **{
-        name: f"torch.{name.lower()}"
-        for name in ("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil")
+        name: f"torch.{name.lower()}({{0}})"
+        for name in (
+            *(
+                "Abs",
+                "Acos",
+                "Acosh",
+                "Asin",
+                "Asinh",
+                "Atan",
+                "Atanh",
+                "Ceil",
+                "Cos",
+                "Cosh",
+                "Erf",
+                "Exp",
+                "Floor",
+            ),
+            *("IsNaN", "Log", "Reciprocal", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh"),
+        )
     },
-    **{name: f"torch.{name.lower()}" for name in ("Cos", "Cosh", "Exp", "Floor", "IsNaN", "Log", "Reciprocal")},
-    **{
-        name: f"torch.{name.lower()}"
-        for name in ("Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")
-    },
-    **{name: f"F.{name.lower()}" for name in ("Mish", "Relu", "Softplus", "Softsign", "HardSwish")},
-    "HardSwish": "F.hardswish",
-    "Erf": "torch.erf",
-    "Not": "torch.logical_not",
-    "BitwiseNot": "torch.bitwise_not",
-    "Neg": "-",
+    **{name: f"F.{name.lower()}({{0}})" for name in ("Mish", "Relu", "Softplus", "Softsign", "HardSwish")},
+    "Identity": "{0}",
+    "Neg": "-{0}",
+    "Not": "torch.logical_not({0})",
+    "BitwiseNot": "torch.bitwise_not({0})",
+    "And": "torch.logical_and({0}, {1})",
+    "Or": "torch.logical_or({0}, {1})",
+    "Xor": "torch.logical_xor({0}, {1})",
+    "LeakyRelu": "F.leaky_relu({0}, {alpha})",
+    "Elu": "F.elu({0}, {alpha})",
+    "Celu": "F.celu({0}, {alpha})",
+    "Selu": "{gamma} * F.elu({0}, {alpha})",
+    "ThresholdedRelu": "F.threshold({0}, {alpha}, 0.0)",
+    "HardSigmoid": "torch.clamp({alpha} * {0} + {beta}, 0.0, 1.0)",
 }
+"""The expressions of operators. A number in braces stands for an input, and a name for an attribute."""
 _INFIX = {
     "Add": "+",
     "Sub": "-",
@@ -43,20 +63,13 @@ _INFIX = {
     "BitwiseOr": "|",
     "BitwiseXor": "^",
 }
-_LOGICAL = {"And": "torch.logical_and", "Or": "torch.logical_or", "Xor": "torch.logical_xor"}
 
 
-def _unary(function: str) -> Callable[[Code, Op], str]:
-    def write(code: Code, op: Op) -> str:
-        x = code.tensor(first(op))
-        return f"-{x}" if function == "-" else f"{function}({x})"
-
-    return write
-
-
-for _name, _function in _UNARY.items():
-    HANDLERS[_name] = _unary(_function)
-    UNREAD[_name] = ()
+@writes(*_FORMULAS)
+def _formula(code: Code, op: Op) -> str:
+    text = _FORMULAS[op.op]
+    numbers = {n: number(np.float32(op[n])) for n in ("alpha", "beta", "gamma") if f"{{{n}}}" in text}
+    return text.format(*map(code.tensor, op.inputs), **numbers)
 
 
 def operand(code: Code, op: Op, i: int) -> str:
@@ -97,11 +110,6 @@ def _power(code: Code, op: Op) -> str:
     text = f"torch.pow({operand(code, op, 0)}, {operand(code, op, 1)})"
     same = base.dtype == exponent.dtype
     return text if same else f"{text}.to({dtype_of(op.outputs[0].dtype)})"
-
-
-@writes(*_LOGICAL)
-def _logical(code: Code, op: Op) -> str:
-    return f"{_LOGICAL[op.op]}({code.tensor(op.inputs[0])}, {code.tensor(op.inputs[1])})"
 
 
 @writes("Max", "Min", "Sum", "Mean")
@@ -163,49 +171,12 @@ def _dropout(code: Code, op: Op) -> str:
     return code.tensor(first(op))
 
 
-@writes("Identity")
-def _identity(code: Code, op: Op) -> str:
-    return code.tensor(first(op))
-
-
 @writes("IsInf")
 def _is_infinite(code: Code, op: Op) -> str:
     positive, negative = op["detect_positive"], op["detect_negative"]
     function = "isinf" if positive and negative else "isposinf" if positive else "isneginf"
     require(positive or negative, "an IsInf that detects nothing")
     return f"torch.{function}({code.tensor(first(op))})"
-
-
-def _given(op: Op, name: str) -> str:
-    """Return a float attribute as a number in code."""
-    return number(np.float32(op[name]))
-
-
-@writes("LeakyRelu")
-def _leaky_relu(code: Code, op: Op) -> str:
-    return f"F.leaky_relu({code.tensor(first(op))}, {_given(op, 'alpha')})"
-
-
-@writes("Elu", "Celu")
-def _elu(code: Code, op: Op) -> str:
-    return f"F.{op.op.lower()}({code.tensor(first(op))}, {_given(op, 'alpha')})"
-
-
-@writes("ThresholdedRelu")
-def _thresholded(code: Code, op: Op) -> str:
-    return f"F.threshold({code.tensor(first(op))}, {_given(op, 'alpha')}, 0.0)"
-
-
-@writes("Selu")
-def _selu(code: Code, op: Op) -> str:
-    alpha, gamma = _given(op, "alpha"), _given(op, "gamma")
-    return f"{gamma} * F.elu({code.tensor(first(op))}, {alpha})"
-
-
-@writes("HardSigmoid")
-def _hard_sigmoid(code: Code, op: Op) -> str:
-    alpha, beta = _given(op, "alpha"), _given(op, "beta")
-    return f"torch.clamp({alpha} * {code.tensor(first(op))} + {beta}, 0.0, 1.0)"
 
 
 @writes("Gelu")
