@@ -21,6 +21,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from anylayer.network import Array
 from anylayer.tracing import is_traced, record, substituted
 
 P = ParamSpec("P")
@@ -67,7 +68,7 @@ def elementwise(op: str) -> Callable[[Callable[P, R]], Operator[P, R]]:
         defined = Operator(meaning)
 
         @defined.form
-        def _(x: Any, *numbers: float) -> Any:
+        def _(x: Array, *numbers: float) -> Array:
             names = list(defined._signature.parameters)[1:]
             return record(op, [x], x.shape, x.dtype, **dict(zip(names, map(float, numbers))))
 
