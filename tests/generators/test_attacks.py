@@ -37,13 +37,13 @@ class Mine:
 
 
 def attacked(folder: Path, fmt: str, target: str) -> Generation:
-    """Generate the project of a chain of layers, one per attack. Each has params of all attacks."""
+    """Generate the project of a chain of layers, one per attack. The first has params of all attacks, the others
+    of two: each param is traced by itself, so all params of all layers would take ten times as long.
+    """
     nodes, before = [], "data\n"
     for i, text in enumerate(TEXTS):
-        params = {f"{other}{j}": other if j % 2 else float(j) for j, other in enumerate(TEXTS)} | {
-            "NAN": 1,
-            "EOF": 2,
-        }
+        attacks = list(enumerate(TEXTS))[i - 1 : i + 1] or enumerate(TEXTS)
+        params = {f"{other}{j}": other if j % 2 else float(j) for j, other in attacks} | {"NAN": 1, "EOF": 2}
         layout = "NHWC" if fmt in ("keras", "tensorflow") and target != "opencv-python" else ""  # OpenCV has NCHW
         nodes.append(
             Node(f"{text}{i}", f"{text}{i}", [before], [f"{text} out"], {FORMATS[fmt]: params}, layout=layout)
