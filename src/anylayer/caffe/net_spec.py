@@ -257,11 +257,9 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
 def _declared(type_name: str, message: str) -> list[type[Message]]:
     """Return the classes that declare a parameter message for a layer type."""
     own = [d.layer_class for d in Registry.of("caffe").find(type_name) if d.typed]
-    return (
-        [MESSAGE_CLASSES[message]]
-        if message in MESSAGE_CLASSES
-        else [cls for cls in own if cls.message == message]
-    )
+    if message in MESSAGE_CLASSES:
+        return [MESSAGE_CLASSES[message]]
+    return [cls for cls in own if cls.message == message]
 
 
 def _message(type_name: str, name: str, value: Any) -> Any:

@@ -163,11 +163,9 @@ def _sampler(o: Op, index: int) -> Any:
     if o.op == "Equal" and kinds[index].dtype.kind in "iu":
         other = o.inputs[1 - index]
         same = None if other is None else other.const
-        return (
-            None
-            if same is None or same.size == 0
-            else lambda kind, random: random.choice(same.ravel(), kind.shape)
-        )
+        if same is None or same.size == 0:
+            return None
+        return lambda kind, random: random.choice(same.ravel(), kind.shape)
     rows: Any = None
     if (o.op, index) in (("Gather", 1), ("GatherElements", 1)):
         rows = kinds[0].shape[o["axis"]]

@@ -46,11 +46,9 @@ def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     """
     from anylayer.libraries.openvino import saturates
 
-    return (
-        _make_unsigned(new, o)
-        if _is_signed_factor(new, o) and (o.first.const is not None or saturates())
-        else None
-    )
+    if _is_signed_factor(new, o) and (o.first.const is not None or saturates()):
+        return _make_unsigned(new, o)
+    return None
 
 
 def _onnxruntime_saturates() -> bool:

@@ -48,11 +48,9 @@ class OpenSizes:
         """Return the open sizes of some inputs only, or None where these have none."""
         shapes = {n: s for n, s in self.shapes.items() if n in names}
         used = {name for shape in shapes.values() for e in shape for name in e.symbols}
-        return (
-            replace(self, shapes=shapes, ranges={n: r for n, r in self.ranges.items() if n in used})
-            if used
-            else None
-        )
+        if used:
+            return replace(self, shapes=shapes, ranges={n: r for n, r in self.ranges.items() if n in used})
+        return None
 
     def symbols_of(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int] | None:
         """Return the values of the symbols at which the inputs have these shapes, or None where there are none."""

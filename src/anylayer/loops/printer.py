@@ -262,11 +262,9 @@ class Printer(ABC):
 
     def inside(self, x: Scalar, binds: int, at: int) -> str:
         text, strength = self.text(x)
-        return (
-            f"({text})"
-            if strength < binds or (strength == binds and at) or (binds <= 2 and strength < ATOM)
-            else text
-        )
+        if strength < binds or (strength == binds and at) or (binds <= 2 and strength < ATOM):
+            return f"({text})"
+        return text
 
 
 def rounds_inside(body: Sequence[Any]) -> Expression:

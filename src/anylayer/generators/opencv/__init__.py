@@ -112,11 +112,9 @@ def _test(at_: int, case: Case) -> str:
 
 def _number(value: float) -> str:
     """Return a param as a C++ number: an int where it is one, as OpenCV reads it from a file."""
-    return (
-        f"int64({int(value)})"
-        if value.is_integer() and abs(value) < 2**31
-        else number(value, np.dtype(np.float64))
-    )
+    if value.is_integer() and abs(value) < 2**31:
+        return f"int64({int(value)})"
+    return number(value, np.dtype(np.float64))
 
 
 def _missing() -> str:

@@ -318,11 +318,9 @@ class Deconvolution(GroupedConvolution):
 
     def coordinates(self) -> PixelMap | None:
         down = super().coordinates()
-        return (
-            None
-            if down is None
-            else ((1 / down[0][0], -down[0][1] / down[0][0]), (1 / down[1][0], -down[1][1] / down[1][0]))
-        )
+        if down is None:
+            return None
+        return ((1 / down[0][0], -down[0][1] / down[0][0]), (1 / down[1][0], -down[1][1] / down[1][0]))
 
     def apply(self, x: Array, weights: Array, bias: Array | None, windows: ConvolutionWindows) -> Array:
         axis = windows.axis

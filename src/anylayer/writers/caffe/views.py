@@ -65,11 +65,9 @@ class BlobView:
         if not self.steps:
             return tuple(range(len(self.base)))
         only = self.steps[0]
-        return (
-            only.axes
-            if len(self.steps) == 1 and isinstance(only, Arrangement) and only.source == self.base
-            else None
-        )
+        if len(self.steps) == 1 and isinstance(only, Arrangement) and only.source == self.base:
+            return only.axes
+        return None
 
     def then(self, step: PadStep | AxisProduct) -> BlobView:
         """Return the view with one more step."""

@@ -53,11 +53,9 @@ def _gemm(code: Code, op: Op) -> str:
     text = f"{left} @ {right}" if alpha == 1 else f"{number(np.float32(alpha))} * ({left} @ {right})"
     if c is None:
         return text
-    return (
-        f"{text} + {code.tensor(c, 'bias')}"
-        if beta == 1
-        else f"{text} + {number(np.float32(beta))} * {code.tensor(c, 'bias')}"
-    )
+    if beta == 1:
+        return f"{text} + {code.tensor(c, 'bias')}"
+    return f"{text} + {number(np.float32(beta))} * {code.tensor(c, 'bias')}"
 
 
 @writes("Einsum")
