@@ -16,7 +16,8 @@ import anylayer
 from anylayer.convert.generation import Generation
 from anylayer.errors import InputError, LayerError
 from anylayer.generators._testing import missing_tools
-from tests.generators.opencv.test_project import Recurrent, attacked, examples
+from tests.generators.conftest import Attacked
+from tests.generators.opencv.test_project import Recurrent, examples
 from tests.generators.pytorch.test_examples import RUNS
 
 TARGETS = ("onnxruntime", "openvino")
@@ -249,8 +250,8 @@ def test_network_without_loops_or_layers_is_refused(target: str, tmp_path: Path)
     assert not (tmp_path / "project").exists()
 
 
-def test_attacks_become_neither_code_nor_cmake(target: str, small: Generation, tmp_path: Path) -> None:
-    folder = attacked(tmp_path, target).folder
+def test_attacks_become_neither_code_nor_cmake(target: str, small: Generation, attacked: Attacked) -> None:
+    folder = attacked(target).folder
     assert (folder / "CMakeLists.txt").read_text() == (small.folder / "CMakeLists.txt").read_text()
     for name in ("layers.cpp", "test_model.py"):
         text = (folder / name).read_text("utf-8")

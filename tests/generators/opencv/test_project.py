@@ -21,6 +21,7 @@ from anylayer.generators import opencv
 from anylayer.generators._cpp import KEYWORDS, line_comment, string
 from anylayer.layer import load_layers
 from anylayer.network import Array, Network, Node, TensorType
+from tests.generators.conftest import Attacked
 from tests.generators.pytorch.test_examples import RUNS
 from tests.generators.pytorch.test_project import quoted
 from tests.generators.test_names import ATTACKS
@@ -241,7 +242,7 @@ def test_text_from_files_stays_text(attack: Path) -> None:
     assert "\n" not in line_comment(text) and not line_comment(f"{text}??/").endswith(("\\", "??/"))
 
 
-def attacked(folder: Path, target: str = "opencv", *, words: bool = True) -> Generation:
+def attacked_project(folder: Path, target: str, *, words: bool) -> Generation:
     """Generate the project of a network whose names, types and, with `words`, params are attacks."""
     lines, layers, before = [], [], "data"
     for i, attack in enumerate(ATTACKS):
@@ -258,9 +259,8 @@ def attacked(folder: Path, target: str = "opencv", *, words: bool = True) -> Gen
     return net.generate(target, folder / "project", test=False)
 
 
-def test_attacks_become_neither_code_nor_cmake(tmp_path: Path) -> None:
-    folder = attacked(tmp_path).folder
-    plain = generate(tmp_path / "plain" if (tmp_path / "plain").mkdir() is None else tmp_path).folder
+def test_attacks_become_neither_code_nor_cmake(attacked: Attacked, tmp_path: Path) -> None:
+    folder, plain = attacked("opencv").folder, generate(tmp_path).folder
     assert (folder / "CMakeLists.txt").read_text() == (plain / "CMakeLists.txt").read_text()
     assert (folder / "layers.hpp").read_text() == (plain / "layers.hpp").read_text()
     for name in ("layers.cpp", "test_layers.cpp"):
@@ -272,9 +272,9 @@ def test_attacks_become_neither_code_nor_cmake(tmp_path: Path) -> None:
 
 
 @needs_opencv
-def test_attacks_compile(tmp_path: Path) -> None:
-    folder = attacked(tmp_path).folder
+def test_attacks_compile(attacked: Attacked) -> None:
+    folder = attacked("opencv").folder
     checked = ["c++", "-std=c++11", "-fsyntax-only", "-Wall", "-Wextra", *opencv_flags("--cflags")]
     for name in ("layers.cpp", "test_layers.cpp"):
         subprocess.run([*checked, str(folder / name)], check=True)
-    assert not list(tmp_path.rglob("pwned"))
+    assert not list(folder.parent.rglob("pwned"))

@@ -20,7 +20,8 @@ from anylayer.api import Net
 from anylayer.errors import LayerError
 from anylayer.layer import load_layers
 from anylayer.network import Array, Network, Node, TensorType
-from tests.generators.opencv.test_project import attacked, examples
+from tests.generators.conftest import Attacked
+from tests.generators.opencv.test_project import examples
 from tests.loops.test_random import collected
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")
@@ -317,8 +318,8 @@ def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [False, True])
-def test_attacks_become_neither_code_nor_elements(words: bool, tmp_path: Path) -> None:
-    done = attacked(tmp_path, "openvino", words=words)
+def test_attacks_become_neither_code_nor_elements(words: bool, attacked: Attacked) -> None:
+    done = attacked("openvino") if words else attacked("openvino", words=False)
     folder = done.folder
     refused = [note for note in done.notes if "which OpenCL C cannot compare with that of another layer" in note]
     assert bool(refused) == words
@@ -336,15 +337,15 @@ def test_attacks_become_neither_code_nor_elements(words: bool, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("opencl_device")
-def test_attacks_compile_and_match_numpy(tmp_path: Path) -> None:
-    folder = attacked(tmp_path, "openvino", words=False).folder
+def test_attacks_compile_and_match_numpy(attacked: Attacked) -> None:
+    folder = attacked("openvino", words=False).folder
     command = [sys.executable, "-B", "test_kernels.py"]
     path = str(Path(anylayer.__file__).parent.parent)
     ran = subprocess.run(
         command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0 and "largest difference 0," in ran.stdout, ran.stdout + ran.stderr
-    assert not list(tmp_path.rglob("pwned"))
+    assert not list(folder.parent.rglob("pwned"))
 
 
 class Chosen:
