@@ -54,6 +54,14 @@ CASES: list[tuple[Images, Array, float]] = [
     (lambda x: cv2.copyMakeBorder(x, 1, 2, 3, 4, cv2.BORDER_REFLECT), COLORS, 0),
     (lambda x: cv2.copyMakeBorder(x, 1, 2, 3, 4, cv2.BORDER_REFLECT_101), COLORS, 0),
     (lambda x: cv2.copyMakeBorder(x, 1, 2, 3, 4, cv2.BORDER_WRAP), COLORS, 0),
+    (lambda x: cv2.normalize(x, None, 0, 255, cv2.NORM_MINMAX, cv2.CV_8U), ONE, 0),
+    (lambda x: cv2.normalize(x * 0 + 3, None, 2, 255, cv2.NORM_MINMAX, cv2.CV_8U), ONE, 0),
+    (lambda x: cv2.normalize(x, None, 3, -1.5, cv2.NORM_MINMAX), ONE, 1e-6),
+    *(
+        (lambda x, kind=kind, y=y: cv2.threshold(x, 0.3 * y, 0.9 * y, kind)[1], image, 0)
+        for kind in range(5)
+        for image, y in ((ONE, 1.0), (GRAY, 255.0))
+    ),
 ]
 WARPED: list[tuple[Images, Array, float]] = [
     (lambda x: cv2.warpAffine(x, MATRIX, (25, 20)), COLORS, 0),

@@ -240,6 +240,7 @@ class Graph:
         domain: str = "",
         body: Graph | None = None,
         kept: bool = False,
+        is_new: bool = False,
     ) -> list[Value]:
         """Append an operator and return its outputs, or return the outputs of an equal operator.
 
@@ -247,6 +248,7 @@ class Graph:
         attrs: attributes; those that are None are left out.
         place: the source line; the user's line if it is not given.
         names: names for the outputs, used where they are free.
+        is_new: append the operator even if there is an equal one.
         The other arguments are as in Op. Raises TooManyOperators.
         """
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
@@ -254,7 +256,7 @@ class Graph:
         if self.inside:
             self.need_outside(inputs)
         outputs_of_equal = self._emitted.get(key)
-        if outputs_of_equal is not None:
+        if outputs_of_equal is not None and not is_new:
             return outputs_of_equal
         if len(self.ops) >= self.limit:
             raise refusal(
@@ -308,10 +310,11 @@ class Graph:
         types: Sequence[tuple[Sequence[Any], Any]] | None = None,
         scope: str | None = None,
         body: Graph | None = None,
+        is_new: bool = False,
     ) -> list[Value]:
         """Append a copy of an operator of another graph, on inputs of this graph, and return its outputs.
 
-        types, scope, body: as in `emit` and Op; as in the other operator where they are not given.
+        types, scope, body, is_new: as in `emit` and Op; as in the other operator where they are not given.
         """
         return self.emit(
             o.op,
@@ -324,6 +327,7 @@ class Graph:
             domain=o.domain,
             body=o.body if body is None else body,
             kept=o.kept,
+            is_new=is_new,
         )
 
     def _if_free(self, name: str) -> str:
@@ -401,7 +405,10 @@ class Graph:
 
         for o in other.ops:
             inputs_here = [None if v is None else mapped(v) for v in o.inputs]
-            values.update(zip(o.outputs, self.append_copy(o, inputs_here, scope=scope or o.scope)))
+            outputs = self.append_copy(o, inputs_here, scope=scope or o.scope)
+            if any(v in other.selections and _sizes(v) != _sizes(w) for v, w in zip(o.outputs, outputs)):
+                outputs = self.append_copy(o, inputs_here, scope=scope or o.scope, is_new=True)
+            values.update(zip(o.outputs, outputs))
         self.notes.extend(n for n in other.notes if n not in self.notes)
         self.counts.update({values[v]: d for v, d in other.counts.items() if v in values})
         self.selections.extend(values[v] for v in other.selections if v in values)
@@ -416,6 +423,11 @@ class Graph:
             attrs = " ".join(f"{k}={v}" for k, v in o.attrs.items())
             lines.append(f"  {', '.join(map(repr, o.outputs))} = {o.op}({args}) {attrs}")
         return "\n".join(lines)
+
+
+def _sizes(value: Value) -> list[Any]:
+    """Return the sizes of a value, with expressions in place of those that depend on data."""
+    return [getattr(d, "expression", d) for d in value.shape]
 
 
 def _digest(array: Array) -> int:

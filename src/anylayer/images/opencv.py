@@ -20,7 +20,9 @@ from anylayer.network import Array
 _NEAREST, _LINEAR, _CUBIC = 0, 1, 2
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
 """The values of BorderTypes, and the modes of np.pad."""
-_INVERSE_MAP = 16
+_INVERSE_MAP, _MINMAX = 16, 32
+_DEPTHS = (-1, 0, 5)
+"""The depths of a normalized float32 image: its own, CV_8U and CV_32F."""
 _CHANNELS = {0: (0, 1, 2, 3), 1: (0, 1, 2), 2: (2, 1, 0, 3), 3: (2, 1, 0), 4: (2, 1, 0), 5: (2, 1, 0, 3)}
 """Codes of cvtColor that select channels. Channel 3 of an image without alpha is its largest value."""
 _GRAY_FROM = {6: (3, 1), 7: (3, -1), 10: (4, 1), 11: (4, -1)}
@@ -218,6 +220,56 @@ def NMSBoxes(
     return indices
 
 
+def normalize(
+    src: Array,
+    dst: None = None,
+    alpha: float = 1,
+    beta: float = 0,
+    norm_type: int = 4,
+    dtype: int = -1,
+    mask: None = None,
+) -> Array:
+    """Return cv2.normalize of float32 with NORM_MINMAX. Of a constant image it is the lower limit."""
+    _need_dtype("cv2.normalize", src, np.float32)
+    need(
+        dst is None and mask is None and norm_type == _MINMAX and dtype in _DEPTHS,
+        "cv2.normalize can be recorded with NORM_MINMAX to CV_8U or CV_32F, without dst= and mask=",
+        LayerError,
+    )
+    low, high = src.min().astype(np.float64), src.max().astype(np.float64)
+    smallest, largest = float(min(alpha, beta)), float(max(alpha, beta))
+    varies = high - low > np.finfo(np.float64).eps
+    scale = (largest - smallest) * np.where(varies, 1 / np.where(varies, high - low, 1.0), 0.0)
+    if dtype != 0:
+        scale = scale.astype(np.float32).astype(np.float64)
+        shift = np.float32(smallest) - (low * scale).astype(np.float32)
+    else:
+        shift = (smallest - low * scale).astype(np.float32)
+    # a fused multiplication and addition of float32
+    result = src.astype(np.float64) * scale.astype(np.float32).astype(np.float64) + shift.astype(np.float64)
+    result = result.astype(np.float32)
+    return result if dtype != 0 else np.clip(np.rint(result), 0, 255).astype(np.uint8)
+
+
+def threshold(src: Array, thresh: float, maxval: float, type: int, dst: None = None) -> tuple[float, Array]:
+    """Return cv2.threshold without THRESH_OTSU and THRESH_TRIANGLE, which is exact."""
+    _need_dtype("cv2.threshold", src, np.uint8, np.float32)
+    need(
+        dst is None and type in range(5),
+        f"cv2.threshold with type {type} or dst= cannot be recorded; THRESH_BINARY, TRUNC, TOZERO and their "
+        "inverses can",
+        LayerError,
+    )
+    limit, largest = float(thresh), float(maxval)
+    if src.dtype == np.uint8:
+        limit, largest = float(np.floor(limit)), float(np.clip(np.rint(largest), 0, 255))
+    x = src.astype(np.float32)
+    above = x > np.float32(limit)
+    zero, most = np.float32(0), np.float32(largest)
+    kinds: list[tuple[Any, Any]] = [(most, zero), (zero, most), (np.float32(limit), x), (x, zero), (zero, x)]
+    return limit, np.where(above, *kinds[type]).astype(src.dtype)
+
+
 def _image(src: Array, dst: None) -> Array:
     """Return an image as (H, W, C)."""
     need(dst is None, "an OpenCV function with dst= cannot be recorded; use the array that it returns", LayerError)
@@ -234,11 +286,13 @@ def _need_dtype(what: str, image: Array, *dtypes: Any) -> None:
     need(image.dtype in dtypes, f"{what} of {image.dtype} cannot be recorded; {names} can", LayerError)
 
 
-FUNCTIONS: Mapping[str, Callable[..., Array]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "resize": resize,
     "cvtColor": cvtColor,
     "copyMakeBorder": copyMakeBorder,
     "warpAffine": warpAffine,
     "dnn.NMSBoxes": NMSBoxes,
+    "normalize": normalize,
+    "threshold": threshold,
 }
 """cv2's names of the functions."""

@@ -6,6 +6,7 @@ A node is traced with such symbols in a second attempt, because only some layers
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,10 +179,17 @@ def decide_size(a: Any, relation: str, b: Any) -> bool | None:
 
 
 def _fill(mask: Array, n: Any) -> Array:
-    """Return a mask of one axis that selects its first elements where it selects fewer than the trace needs."""
+    """Return a mask of one axis that selects its first elements where it selects fewer than the trace needs.
+
+    Where an earlier selection is filled, this trace is not used, and the mask selects an element for x[0].
+    """
     least = _least(n, mask)
     if not least:
-        return mask
+        graph = running_graph()
+        conditions: list[Any] = [TracedArray(graph, v) for (_, k), v in graph.filled.items() if k == 1]
+        if not conditions or is_symbolic(mask.shape[0]) or not mask.shape[0]:
+            return mask
+        return np.concatenate([mask[:1] | ~functools.reduce(np.logical_and, conditions), mask[1:]])
     return np.concatenate([mask[:least] | ~_selects(mask, least), mask[least:]])
 
 

@@ -178,3 +178,18 @@ def noise_added(x):
 @wild(lambda random, share: [random.standard_normal((6, 4)).astype(np.float32)], "different operators|random")
 def dropout(x):
     return x * (np.random.random(x.shape) > 0.5)
+
+
+@wild(lambda random, share: [(random.random((7, 8, 2)) < share * 0.2).astype(np.uint8)])
+def bounds_of_each_mask(masks):
+    found = np.zeros((masks.shape[2], 4), np.int32)
+    for i in range(masks.shape[2]):
+        columns = np.where(masks[:, :, i].any(axis=0))[0]
+        rows = np.where(masks[:, :, i].any(axis=1))[0]
+        if len(columns):
+            left, right = columns[[0, -1]]
+            top, bottom = rows[[0, -1]]
+            found[i] = np.array([top, left, bottom + 1, right + 1])
+        else:
+            found[i] = np.array([0, 0, 0, 0])
+    return found
