@@ -53,3 +53,11 @@ def loud_samples(x):
 def autocorrelation(x):
     z = np.fft.rfft(x[:128], 256)
     return np.fft.irfft(z * np.conj(z))[:128]
+
+
+@wild(signal)
+def transform_row_by_row(x):
+    frame = x[:32]
+    waves = np.exp(-2j * np.pi / 32 * np.outer(np.arange(32), np.arange(32)))
+    spectrum = np.array([np.vdot(np.conj(w), frame) for w in waves[:17]])
+    return np.abs(spectrum), np.abs(np.vdot(frame, waves[1])), np.dot(waves[:4], frame).real

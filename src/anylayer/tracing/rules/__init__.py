@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from anylayer.folders import NamesByFile
 
 if TYPE_CHECKING:
-    from anylayer.tracing.rules import attributes, indexing, reductions, writing
+    from anylayer.tracing.rules import attributes, indexing, reductions, spectral, writing
 
-__all__ = ["attributes", "indexing", "reductions", "writing"]
+__all__ = ["attributes", "indexing", "reductions", "spectral", "writing"]
 
 sys.modules[__name__].__class__ = NamesByFile

@@ -17,7 +17,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one, stand_for
 from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
 from anylayer.network import Array
-from anylayer.tracing.array import TracedArray, copy_of, selected, wrapped
+from anylayer.tracing.array import Composite, TracedArray, copy_of, selected, wrapped
 from anylayer.tracing.counts import as_size
 from anylayer.tracing.dispatch import call_function, dummies, implements, traced_in
 from anylayer.tracing.dtypes import python_type, weak
@@ -103,6 +103,8 @@ def array(
 ) -> Any:
     """Implement np.array, also for traced arrays and lists of them."""
     object = as_arrays(selected(object))
+    if type(object) in (list, tuple) and any(issubclass(type(z), Composite) for z in object) and dtype is None:
+        return np.stack(object)
     if type(object) is TracedArray:
         same = dtype is None or np.dtype(dtype) == object.dtype
         if same and not copy and object.ndim >= ndmin and not object._scalar and attributes.lies_in(object, order):

@@ -13,6 +13,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axes, size_of
 from anylayer.graph.symbolic import is_empty
 from anylayer.network import Array
+from anylayer.tracing import rules
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
 from anylayer.tracing.primitives import AxisArg, cast, is_constant, reduce, reshape, to_native, transpose
@@ -58,6 +59,8 @@ def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 
 @implements(np.dot)
 def dot(a: Array, b: Array) -> Any:
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        return rules.spectral.product_of_complex(np.dot, a, b)
     a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -67,7 +70,9 @@ def dot(a: Array, b: Array) -> Any:
 
 
 @implements(np.vdot)
-def vdot(a: Array, b: Array, /) -> Array:
+def vdot(a: Array, b: Array, /) -> Any:
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        return rules.spectral.product_of_complex(np.vdot, np.conjugate(a), b)
     a, b = _common_pair(a, b)
     return matmul(a.reshape(-1), b.reshape(-1))
 

@@ -5,6 +5,7 @@ A complex array is a pair of real arrays, because engines have no complex number
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -99,6 +100,8 @@ class ComplexPair(Composite):
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         args = selected(tuple(args))
         x = args[0] if args else None
+        if func in _JOINING and not kwargs.keys() & {"dtype", "out"} and {*map(type, args[0])} == {ComplexPair}:
+            return ComplexPair(*(func([getattr(z, p) for z in args[0]], *args[1:], **kwargs) for p in _PARTS))
         if func is np.where or (type(x) is ComplexPair and func in _OF_PAIRS):
             return _OF_PAIRS[func](*args, **kwargs)
         if type(x) is not ComplexPair or func.__name__ not in _LINEAR:
@@ -192,11 +195,27 @@ _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.not_equal: lambda a, b: (a.real != b.real) | (a.imag != b.imag),
     np.absolute: lambda a: np.hypot(a.real, a.imag),
 }
+_PARTS = ("real", "imag")
+_JOINING = (np.concatenate, np.stack, np.vstack, np.hstack)
 _LINEAR = frozenset((
     "reshape", "transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "ravel", "flatten", "copy", "sum",
     "mean", "flip", "take", "cumsum",
 ))  # fmt: skip
 """The functions of NumPy that compute the real and the imaginary part alike."""
+
+
+def product_of_complex(function: Callable[[Any, Any], Any], a: Any, b: Any) -> ComplexPair:
+    """Return a function of two arrays that is linear in each, at least one of which is complex."""
+    products = {}
+    for p, x in _parts_of(a).items():
+        for q, y in _parts_of(b).items():
+            products.setdefault(p == q, []).append(-function(x, y) if p == q == "imag" else function(x, y))
+    return ComplexPair(*(functools.reduce(operator.add, products[is_real]) for is_real in (True, False)))
+
+
+def _parts_of(x: Any) -> dict[str, Any]:
+    """Return the real and, of a complex array, the imaginary part."""
+    return {p: getattr(x, p) for p in _PARTS if x.dtype.kind == "c" or p == "real"}
 
 
 def _matrices(rows: int, columns: int, n: int, dtype: Any) -> tuple[Array, Array]:
