@@ -246,8 +246,8 @@ def normalize(
     else:
         shift = (smallest - low * scale).astype(np.float32)
     # a fused multiplication and addition of float32
-    result = src.astype(np.float64) * scale.astype(np.float32).astype(np.float64) + shift.astype(np.float64)
-    result = result.astype(np.float32)
+    exact = src.astype(np.float64) * scale.astype(np.float32).astype(np.float64) + shift.astype(np.float64)
+    result: Array = exact.astype(np.float32)
     return result if dtype != 0 else np.clip(np.rint(result), 0, 255).astype(np.uint8)
 
 

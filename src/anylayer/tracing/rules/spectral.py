@@ -206,7 +206,7 @@ _LINEAR = frozenset((
 
 def product_of_complex(function: Callable[[Any, Any], Any], a: Any, b: Any) -> ComplexPair:
     """Return a function of two arrays that is linear in each, at least one of which is complex."""
-    products = {}
+    products: dict[bool, list[Any]] = {}
     for p, x in _parts_of(a).items():
         for q, y in _parts_of(b).items():
             products.setdefault(p == q, []).append(-function(x, y) if p == q == "imag" else function(x, y))
