@@ -26,6 +26,8 @@ def record_loop(
     states: Sequence[Any],
     others: Sequence[Any],
     most: int,
+    *,
+    always: bool = False,
 ) -> list[Array]:
     """Record a loop, and return the last states and the stacked rows.
 
@@ -34,6 +36,7 @@ def record_loop(
     others: arrays that are the same in each step.
     most: the largest number of rows, and of steps where `limit` is None. If the condition still holds then, an
         index in the body is out of range, which engines refuse.
+    always: whether the condition always holds, so that `limit` is the number of steps.
 
     Raises TraceError if a state changes its shape or dtype.
     """
@@ -62,8 +65,8 @@ def record_loop(
     if rows:
         fixed = limit is not None and type(limit) is not TracedArray
         number = int(np.asarray(limit).reshape(())) if fixed else most
-        steps = count_of(TracedArray(graph, Value("steps", (), I8)), number)
-        if type(steps) is int:
+        steps = number if fixed and always else count_of(TracedArray(graph, Value("steps", (), I8)), number)
+        if type(steps) is int and steps == 0:
             return [*(TracedArray(graph, v) for v in states), *(np.zeros((0, *v.shape), v.dtype) for v in rows)]
     inputs = [
         _scalar(most if limit is None else limit, I8),
@@ -78,7 +81,8 @@ def record_loop(
         {"states": len(states)},
         body=inner,
     )
-    graph.selections.extend(outputs[len(states) : len(states) + 1])
+    if rows and type(steps) is not int:
+        graph.selections.append(outputs[len(states)])
     return [TracedArray(graph, v) for v in outputs]
 
 

@@ -74,10 +74,10 @@ def test_written_onnx_file_matches_tensorflow(name: str, tmp_path: Path) -> None
         check(anylayer.read(file).compile(engine), name)
 
 
-def counting(*inside: bytes, limit: int) -> bytes:
-    """Return a frame that counts from 0 up to a limit, whose other variable is x."""
+def counting(*inside: bytes, limit: int | None) -> bytes:
+    """Return a frame that counts from 0 up to a limit, by default the size of x. Its other variable is x."""
     nodes = [placeholder("x", 2), const("zero", np.int32(0)), const("one", np.int32(1))]
-    nodes += [const("limit", np.int32(limit))]
+    nodes += [node("limit", "Size", "x") if limit is None else const("limit", np.int32(limit))]
     for name, start, following in (("i", "zero", "next"), ("s", "x", "more")):
         nodes += [
             node(f"{name}/enter", "Enter", start, frame_name="f"),
@@ -93,7 +93,7 @@ def counting(*inside: bytes, limit: int) -> bytes:
 
 def record_loops(monkeypatch: pytest.MonkeyPatch, are_recorded: bool) -> None:
     """Record loops of a constant number of steps as operators, or never."""
-    monkeypatch.setattr(_control.Growth, "has_room", lambda self, *_: self._graph is None or not are_recorded)
+    monkeypatch.setattr(_control, "_MAX_UNROLLED", 0 if are_recorded else 1_000_000)
 
 
 DOUBLED = node("more", "AddV2", "s/switch:1", "s/switch:1")
@@ -121,15 +121,39 @@ def test_endless_loop_is_refused(engine: str, tmp_path: Path, monkeypatch: pytes
         anylayer.read(path).compile(engine)({"x": np.float32([1, 2])})
 
 
-def test_state_that_changes_its_shape_runs_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_whose_state_changes_its_shape_is_unrolled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record_loops(monkeypatch, True)
     path = tmp_path / "graph.pb"
     both = node("more", "ConcatV2", "s/switch:1", "s/switch:1", "zero", N=2)
     path.write_bytes(counting(both, limit=3))
-    with pytest.warns(UserWarning, match=r"state 1 of its loop is float32\[2\], and float32\[4\] after a step"):
-        model = anylayer.read(path).compile(ALL[-1])
-    assert model.host_calls
+    model = anylayer.read(path).compile(ALL[-1])
+    assert not model.host_calls
     assert model({"x": np.float32([1, 2])})["y"].tolist() == [1, 2] * 8
+
+
+@pytest.mark.parametrize("engine", ALL)
+@pytest.mark.parametrize("form", ["frames", "functions", "lowered"])
+def test_long_loop_is_recorded_with_its_rows(
+    form: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_loops(monkeypatch, True)
+    name = f"seq_lstm/{form}"
+    model = anylayer.read(graph_of(name, tmp_path)).compile(engine)
+    check(model, name)
+    if engine != "numpy":
+        (loop,) = [o for step in model.plan.steps for o in step.graph.ops if o.op == "Loop"]
+        assert not [o for o in loop.body.ops if o.op == "ScatterND"]
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_loop_over_an_open_size_is_recorded(engine: str, tmp_path: Path) -> None:
+    """The loop doubles x once per element."""
+    path = tmp_path / "graph.pb"
+    path.write_bytes(counting(DOUBLED, limit=None))
+    model = anylayer.read(path).compile(engine, shapes={"x": ("N",)})
+    for size in (1, 2, 9):
+        x = np.arange(size, dtype=np.float32)
+        assert_same(model({"x": x})["y"], x * 2**size)
 
 
 def test_function_that_is_missing_is_refused(tmp_path: Path) -> None:

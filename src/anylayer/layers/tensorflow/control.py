@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Array, attribute, layer, need
+from anylayer.layer import Array, Node, attribute, layer, need
+from anylayer.layer.arguments import is_constant
 from anylayer.layers._control import Control
 from anylayer.layers._table import define
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
@@ -63,8 +66,20 @@ class While(_Control):
     def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
         return _results_by(attr, "T")
 
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        super().prepare(node, dialect)
+        self._stacking, self._lists = _with_rows(self.cond.network, self.body.network)
+
     def forward(self, *values: Array) -> list[Array]:
-        fixed = _invariants(self.body.network)
+        limits, only = _limits(self.cond.network, self.body.network, values)
+        limit: Any = np.maximum(np.min(np.stack(limits)), 0) if limits else None
+        is_stacked = bool(self._lists) and only and is_constant(limit)
+        for i, counter in self._lists.items():
+            is_filled = is_constant(values[counter]) and int(np.asarray(values[counter]).reshape(())) == 0
+            is_stacked = is_stacked and is_filled and int(np.asarray(limit)) == values[i].shape[0] > 0
+        lists = [*self._lists] if is_stacked else []
+        body = self._stacking if is_stacked else self.body
+        fixed = [*_invariants(self.body.network), *lists]
         changing = [i for i in range(len(values)) if i not in fixed]
         others = [values[i] for i in fixed]
 
@@ -72,16 +87,13 @@ class While(_Control):
             both = {**dict(zip(changing, states)), **dict(zip(fixed, others))}
             return [both[i] for i in range(len(values))]
 
-        limits, only = _limits(self.cond.network, self.body.network, values)
-        limit = np.maximum(np.min(np.stack(limits)), 0) if limits else None
-
         def goes_on(states: Sequence[Array], others: Sequence[Array]) -> Any:
             (condition,) = self.inside(self.cond, arguments(states, others), ())
             return condition if condition.dtype == bool else condition != 0
 
         def following(states: Sequence[Array], others: Sequence[Array]) -> list[Array]:
-            results = self.inside(self.body, arguments(states, others), ())
-            return [results[i] for i in changing]
+            results = self.inside(body, arguments(states, others), ())
+            return [results[i] for i in (*changing, *lists)]
 
         def step(inputs: list[Any]) -> list[Array]:
             states = following(inputs[2 : 2 + len(changing)], inputs[2 + len(changing) :])
@@ -90,8 +102,11 @@ class While(_Control):
         states = [values[i] for i in changing]
         states = with_known_elements(states, lambda: following(states, others))
         condition = None if only else goes_on(states, others)
-        results = self.loop(step, limit, condition, states, others, runs_on=only)
-        return arguments(results, others)
+        results = self.loop(step, limit, condition, states, others, len(lists), runs_on=only)
+        last = arguments(results, others)
+        for i, rows in zip(lists, results[len(changing) :]):
+            last[i] = rows
+        return last
 
 
 for name, base in (("StatelessIf", If), ("StatelessWhile", While)):
@@ -115,6 +130,38 @@ def _invariants(body: Network) -> list[int]:
     """Return the arguments, by number, that each step returns unchanged."""
     source = _sources(body)
     return [i for i, (a, b) in enumerate(zip(body.inputs, body.outputs.values())) if source(b) == a]
+
+
+_WRITES = {"TensorListSetItem": (0, 1, 2), "TensorArrayWriteV3": (3, 1, 2)}
+"""The operations that write an element of a list: which inputs are the list, the index and the element."""
+
+
+def _with_rows(cond: Network, body: Network) -> tuple[Subgraph, dict[int, int]]:
+    """Return the body of a loop in which lists that it only writes are replaced by their elements, and the
+    counters that are the indices of these lists. Lists and counters are the numbers of arguments.
+    """
+    source, inputs = _sources(body), list(body.inputs)
+    uses = Counter(source(name) for n in body.nodes if n.type != "Identity" for name in n.inputs)
+    uses.update(map(source, body.outputs.values()))
+    cond_source = _sources(cond)
+    uses.update(
+        inputs[i]
+        for i, name in enumerate(cond.inputs)
+        if any(cond_source(x) == name for n in cond.nodes for x in n.inputs)
+    )
+    producers = {n.outputs[0]: n for n in body.nodes}
+    outputs, lists, removed = dict(body.outputs), dict[int, int](), set[str]()
+    for i, (key, name) in enumerate(body.outputs.items()):
+        node = producers.get(source(name))
+        if node is None or node.type not in _WRITES:
+            continue
+        written, index, element = (node.inputs[k] for k in _WRITES[node.type])
+        is_counted = source(index) in inputs and inputs.index(source(index)) in _counters(body)
+        if source(written) == inputs[i] and uses[inputs[i]] == uses[node.outputs[0]] == 1 and is_counted:
+            outputs[key], lists[i] = element, inputs.index(source(index))
+            removed.add(node.outputs[0])
+    nodes = [n for n in body.nodes if source(n.outputs[0]) not in removed]
+    return Subgraph(replace(body, nodes=nodes, outputs=outputs), []), lists
 
 
 def _limits(cond: Network, body: Network, values: Sequence[Array]) -> tuple[list[Any], bool]:
