@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from anylayer import graph, tracing
+from anylayer.graph.ir import Value
+from anylayer.graph.operators import VIEWS
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
@@ -144,6 +146,48 @@ def is_sized(key: Any) -> bool:
     items = key if type(key) is tuple else (key,)
     bounds = [b for p in items if type(p) is slice for b in (p.start, p.stop)]
     return any(is_symbolic(b) or type(b) is TracedArray for b in bounds)
+
+
+def with_windows(key: Any, shape: Sequence[Any]) -> Any:
+    """Return a key with positions in place of its slice x[a * k + b : a * k + c] with a number k that depends on
+    data, or None if there is none. The length c - b is fixed if the slice is certainly inside of the axis.
+    """
+    items = list(key) if type(key) is tuple else [key]
+    if any(p is None or p is Ellipsis for p in items):
+        return None
+    slices = [i for i, p in enumerate(items) if type(p) is slice and not is_full(p)]
+    moving = [i for i in slices if type(items[i].start) is type(items[i].stop) is TracedArray]
+    others = [i for i, p in enumerate(items) if type(p) is not slice]
+    if len(moving) != 1 or others != [*range(len(others))] or (others and moving[0] != len(others)):
+        return None  # NumPy puts the axes of separated positions first
+    p, size = items[moving[0]], shape[moving[0]]
+    (base, factor, low), (other, other_factor, high) = _linear(p.start), _linear(p.stop)
+    if base is not other or factor != other_factor or p.step not in (None, 1) or high <= low or is_symbolic(size):
+        return None
+    intervals = graph.intervals.Intervals(p.start._graph.producers)
+    if intervals.of(p.start._value)[0] < 0 or intervals.of(p.stop._value)[1] > size:
+        return None
+    items[moving[0]] = cast(p.start._resolved(), I8) + np.arange(high - low)
+    return tuple(items)
+
+
+def _linear(k: TracedArray) -> tuple[Value, int, int]:
+    """Return (value, a, b) of an integer that is computed as a * value + b."""
+    producers, value, factor, offset = k._graph.producers, k._value, 1, 0
+    while value in producers and (producers[value].op in ("Add", "Mul", "Cast") or producers[value] in VIEWS):
+        o = producers[value]
+        source = next(v for v in o.inputs if v is not None and (v.const is None or o.op not in ("Add", "Mul")))
+        if source.dtype.kind not in "iu" or value.dtype.itemsize < 4:
+            break
+        if o.op in ("Add", "Mul"):
+            const = next((v.const for v in o.inputs if v is not None and v is not source), None)
+            if const is None or const.size != 1:
+                break
+            number = int(const.reshape(()))
+            offset += factor * number if o.op == "Add" else 0
+            factor *= number if o.op == "Mul" else 1
+        value = source
+    return value, factor, offset
 
 
 def is_full(p: slice) -> bool:

@@ -14,7 +14,7 @@ from anylayer.network import Array
 from anylayer.tracing import rules
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, selected, view_of, wrapped
 from anylayer.tracing.dispatch import dummies, resolved
-from anylayer.tracing.keys import Key, flat_index, is_sized, parse, traced_masks
+from anylayer.tracing.keys import Key, flat_index, is_sized, parse, traced_masks, with_windows
 from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
 from anylayer.tracing.python_numbers import as_key
 from anylayer.tracing.record import running_graph
@@ -29,6 +29,9 @@ def getitem(x: TracedArray, key: Any) -> Any:
         selection = tracing.masks.select_masked(x, key)
         if selection is not None:
             return selection
+    windows = with_windows(key, x.shape)
+    if windows is not None:
+        return _window(x, windows)
     resolved_key = resolved(key)
     parsed = parse(resolved_key, x.shape)
     if parsed.basic:
@@ -64,6 +67,15 @@ def basic_view(x: TracedArray, key: Any, content: Array | None = None) -> Traced
     if result._scalar:
         result._view = None
     return result
+
+
+def _window(x: TracedArray, key: Any) -> TracedArray:
+    """Return the view for a slice of fixed length at a place that depends on data, given by its positions."""
+    return view_of(
+        x,
+        lambda p: select_elements(p, parse(resolved(key), p.shape)),
+        lambda p, new: rules.writing.content_after_write(p, resolved(key), new),
+    )
 
 
 def _basic(x: Array, key: Key) -> Array:

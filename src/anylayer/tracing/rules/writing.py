@@ -19,7 +19,7 @@ from anylayer.tracing.array import (
 )
 from anylayer.tracing.dispatch import converted, resolved, traced_in
 from anylayer.tracing.dtypes import as_operand, loop_dtypes
-from anylayer.tracing.keys import Key, flat_index, is_sized, parse
+from anylayer.tracing.keys import Key, flat_index, is_sized, parse, with_windows
 from anylayer.tracing.masks import positions_in, with_masks, with_positions, write_masked
 from anylayer.tracing.primitives import (
     arange,
@@ -47,6 +47,8 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
     if write_masked(x, key, value) or _is_own_view(x, key, value):
         return
     key, value = positions_in(key), selected(value)
+    windows = with_windows(key, x.shape)
+    key = key if windows is None else windows
     x._assign(content_after_write(x._resolved(), resolved(key), converted(value, x.dtype)))
 
 
