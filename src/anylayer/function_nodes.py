@@ -193,9 +193,7 @@ class Results:
 
     def learn(self, graph: Graph) -> None:
         """Set the types of the outputs from a trace of the function."""
-        self.types = [
-            TensorType.of([int(d) if isinstance(d, int) else 0 for d in v.shape], v.dtype) for v in graph.outputs
-        ]
+        self.types = [TensorType(v.shape, v.dtype) for v in graph.outputs]
         for name, v in zip(self.names, graph.outputs):
             need(v not in graph.nothing or name not in self.absent, self.absent.get(name, ""), InputError)
 
@@ -207,6 +205,14 @@ class Results:
         named = self._named(result)
         self.names = [name for name, _ in named]
         return [self._array(i, name, y, as_array) for i, (name, y) in enumerate(named)]
+
+    def _nothing(self, number: int, array: Array) -> Array:
+        """Return an array without elements in the type of an output."""
+        shape, dtype = self.types[number].shape, self.types[number].dtype
+        own = array.shape if array.ndim == len(shape) else (0,) * len(shape)
+        columns = tuple(int(d) if isinstance(d, int) else n for d, n in zip(shape[1:], own[1:]))
+        is_same = (own, array.shape[1:], array.dtype) == (array.shape, columns, dtype)
+        return array if is_same or not shape else np.zeros((0, *columns), dtype)
 
     def _named(self, result: Any) -> list[tuple[str, Any]]:
         """Return the outputs with their names. Those of a dict in a list or a dict are named `output0.key`."""
@@ -239,8 +245,7 @@ class Results:
             return array
         graph = current_graph.get()
         if graph is None:
-            like = self.types[number] if number < len(self.types) else TensorType.of(array.shape, array.dtype)
-            return np.zeros((0, *like.shape[1:]), like.dtype)
+            return self._nothing(number, array) if number < len(self.types) else array
         value = graph.constant(np.zeros(array.shape, array.dtype))
         graph.nothing.add(value)
         return TracedArray(graph, value)

@@ -59,7 +59,7 @@ def _common_pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 
 @implements(np.dot)
 def dot(a: Array, b: Array) -> Any:
-    if "c" in (a.dtype.kind, b.dtype.kind):
+    if any(getattr(x, "dtype", BOOL).kind == "c" for x in (a, b)):
         return rules.spectral.product_of_complex(np.dot, a, b)
     a, b = _common_pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
@@ -71,7 +71,7 @@ def dot(a: Array, b: Array) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Array, b: Array, /) -> Any:
-    if "c" in (a.dtype.kind, b.dtype.kind):
+    if any(getattr(x, "dtype", BOOL).kind == "c" for x in (a, b)):
         return rules.spectral.product_of_complex(np.vdot, np.conjugate(a), b)
     a, b = _common_pair(a, b)
     return matmul(a.reshape(-1), b.reshape(-1))

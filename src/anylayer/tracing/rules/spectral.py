@@ -206,6 +206,7 @@ _LINEAR = frozenset((
 
 def product_of_complex(function: Callable[[Any, Any], Any], a: Any, b: Any) -> ComplexPair:
     """Return a function of two arrays that is linear in each, at least one of which is complex."""
+    a, b = (x if type(x) is ComplexPair else array_like(x) for x in (a, b))
     products: dict[bool, list[Any]] = {}
     for p, x in _parts_of(a).items():
         for q, y in _parts_of(b).items():
