@@ -82,6 +82,14 @@ def _abs(new: Corrector, o: Op) -> list[Value] | None:
     return [magnitude(new, o, x)]
 
 
+@rule("Greater", "GreaterOrEqual", kind="must", targets=("openvino",))
+def _greater(new: Corrector, o: Op) -> list[Value] | None:
+    """Exchange the operands of a comparison of floats: OpenVINO computes NaN > 1 as true, and 1 < NaN as false."""
+    if o.first.dtype.kind != "f":
+        return None
+    return new.emit(o, o.op.replace("Greater", "Less"), o.inputs[::-1])
+
+
 @rule("TopK", kind="must", targets=("openvino",))
 def _top(new: Corrector, o: Op) -> list[Value] | None:
     """Select at least one element where k is computed, and drop it for k = 0, for which OpenVINO returns one

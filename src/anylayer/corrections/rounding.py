@@ -79,11 +79,12 @@ def _quotient(x: Array, y: Array) -> Array:
     The rest, x minus the product of that quotient and y, is exact in parts of 12 bits (Dekker, A floating-point
     technique for extending the available precision, 1971). The quotient of the rest and y is added.
     """
-    near = apart(x / y)
+    first = x / y
+    near = apart(first)
     parts, rest = split(y), x
     for a in split(near):
         for b in parts:
             rest = apart(rest - apart(a * b))
     sizes = [np.maximum(v, -v) for v in (x, y, near)]
     usual = [(s > np.float32(_SMALLEST)) & (s < np.float32(_LARGEST)) for s in sizes]
-    return np.where(usual[0] & usual[1] & usual[2], near + apart(rest / y), near)
+    return np.where(usual[0] & usual[1] & usual[2], near + apart(rest / y), first)

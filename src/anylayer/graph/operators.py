@@ -38,6 +38,7 @@ def _trait(names: str) -> Trait:
 
 ARITHMETIC = _trait("Add Div Mul Sub")
 COMPARISONS = _trait("Equal Greater GreaterOrEqual Less LessOrEqual")
+COMMUTATIVE = _trait("Add And Equal Max Min Mul Or Xor")
 SEVERAL = _trait("Max Mean Min Sum")
 """Operators of any number of inputs that broadcast. They are the identity of a single input."""
 TRANSCENDENTAL = _trait("""

@@ -44,6 +44,7 @@ FILES: tuple[tuple[str, str], ...] = (
     ("optimize.rewrites.transposes", ""),
     ("optimize.rewrites.repeats", ""),
     ("optimize.rewrites.blocks", ""),
+    ("optimize.rewrites.loops", "a loop that becomes one operator ends before it is limited"),
     ("optimize.rewrites.scaling", ""),
     ("optimize.rewrites.lowering", ""),
     ("optimize.layout_rules", ""),
@@ -93,6 +94,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
         "onnxruntime": "Transpose Slice Concat Reshape",
         "openvino": "Slice Concat Reshape",
     },
+    "optimize.rewrites.loops": {"": "Loop", "onnx": "Loop", "onnxruntime": "Loop", "openvino": "Loop"},
     "optimize.rewrites.scaling": {"onnxruntime": "Add Div Mul Sub Pow", "openvino": "Pow"},
     "optimize.rewrites.lowering": {
         "caffe": "Gelu LRN PRelu",

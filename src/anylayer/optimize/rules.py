@@ -214,6 +214,19 @@ class Rewriter(NewGraph):
         return graph.intervals.Intervals(self.graph.producers)
 
     @cached_property
+    def _old_consumers(self) -> dict[Value, list[Op]]:
+        consumers: dict[Value, list[Op]] = {}
+        for o in self.old.ops:
+            for v in o.inputs:
+                if v is not None:
+                    consumers.setdefault(v, []).append(o)
+        return consumers
+
+    def old_consumers(self, value: Value) -> list[Op] | None:
+        """Return the operators that use a value of the old graph, or None for an output of the graph."""
+        return None if value in self.old.outputs else self._old_consumers.get(value, [])
+
+    @cached_property
     def _before_steps(self) -> set[Value]:
         def is_step(o: Op) -> bool:
             return bool(o.domain) or is_discontinuous(o)
