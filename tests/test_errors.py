@@ -22,6 +22,7 @@ from anylayer.errors import (
     given,
     nearest,
     need,
+    need_one_of,
     need_shape,
     plural,
     some,
@@ -70,6 +71,17 @@ def test_nearest_suggests_similar_names() -> None:
     assert nearest("onnx", ["numpy", "onnxruntime"]) == "; did you mean 'onnxruntime'?"
     assert nearest("MyResize", ["Size", "Slice"]) == ""
     assert nearest("Mine", ["Interp", "Input"]) == ""
+
+
+def test_need_one_of_suggests_and_lists_known_names() -> None:
+    need_one_of("bvlc", ["bvlc", "ssd"], "there is no dialect 'bvlc'")
+    with pytest.raises(InputError) as caught:
+        need_one_of("bvcl", ["bvlc", "ssd"], "there is no dialect 'bvcl'", "dialects")
+    assert str(caught.value) == "there is no dialect 'bvcl'; did you mean 'bvlc'?; dialects: bvlc, ssd"
+    with pytest.raises(InputError, match=r"^no 'x'$"):
+        need_one_of("x", ["bvlc"], "no 'x'")
+    with pytest.raises(InputError, match=r"^no 'x'; inputs: none$"):
+        need_one_of("x", [], "no 'x'", "inputs")
 
 
 def test_plural_counts_nouns() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -288,3 +288,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if not found and len(lower) >= 3:
         found = sorted((k for k in by_lower if k.startswith(lower)), key=len)
     return f"; did you mean '{by_lower[found[0]]}'?" if found else ""
+
+
+def need_one_of(name: str, names: Collection[str], rule: str, listing: str = "") -> None:
+    """Raise InputError unless a name is one of the names. The message is the rule, a similar name if there is one,
+    and after `listing` all of them: "there is no dialect 'bvcl'; did you mean 'bvlc'?; dialects: bvlc, ssd".
+    """
+    if name not in names:
+        rest = f"; {listing}: {', '.join(names) or 'none'}" if listing else ""
+        raise InputError(f"{rule}{nearest(str(name), names)}{rest}")

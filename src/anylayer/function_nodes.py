@@ -18,6 +18,7 @@ from anylayer.errors import (
     kind_and_text,
     nearest,
     need,
+    need_one_of,
     plural,
 )
 from anylayer.graph import Graph
@@ -338,9 +339,7 @@ def with_constants(network: Network, values: Mapping[str, object], users: dict[s
     """
     arrays: dict[str, Array] = {}
     for name, value in values.items():
-        hint = nearest(name, network.inputs)
-        rule = f"the network has no input '{name}'{hint}; its inputs: {', '.join(network.inputs)}"
-        need(name in network.inputs, rule, InputError)
+        need_one_of(name, network.inputs, f"the network has no input '{name}'", "its inputs")
         kind, dtype = network.inputs[name], network.input_dtype(name)
         with at(f"{network.source}: input '{name}'"):
             array = _of_dtype(value, dtype)

@@ -16,7 +16,7 @@ from anylayer.caffe.python_layer import Layer
 from anylayer.caffe.reading import TEST, TRAIN, Given, read_given
 from anylayer.caffe.stages import Choice, EngineStage
 from anylayer.caffe.weights import load, save, save_hdf5
-from anylayer.errors import AnyLayerError, InputError, nearest, need, warn
+from anylayer.errors import AnyLayerError, InputError, nearest, need, need_one_of, warn
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
 from anylayer.source import layer_notes
@@ -341,12 +341,7 @@ class Net(api.Net):
     def _feed(self, inputs: Mapping[str, Any]) -> None:
         """Write the inputs of a call into their blobs."""
         for name, array in inputs.items():
-            need(
-                name in self._input_names,
-                f"the network has no input '{name}'{nearest(name, self._input_names)}; its inputs: "
-                f"{', '.join(self._input_names) or 'none'}",
-                InputError,
-            )
+            need_one_of(name, self._input_names, f"the network has no input '{name}'", "its inputs")
             blob, array = self.blobs[name], np.asarray(array)
             need(
                 array.shape == blob.shape,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.limits import need_countable
-from anylayer.errors import InputError, adding_advice, at, nearest, need, wording
+from anylayer.errors import InputError, adding_advice, at, need, need_one_of, wording
 from anylayer.network import Array, Network, Node, TensorType
 
 
@@ -28,11 +28,7 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[Any]] | None) ->
     """
     types = dict(network.inputs)
     for name, shape in (shapes or {}).items():
-        need(
-            name in types,
-            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
-            InputError,
-        )
+        need_one_of(name, types, f"the network has no input '{name}'", "its inputs")
         need(
             all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape),
             f"input '{name}': a shape must be integers of 0 or more, got {tuple(shape)}",

@@ -13,7 +13,7 @@ from anylayer.compile.inputs import has_open_sizes, input_types
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.symbolic import Trace, for_every_size, simplify_sized
 from anylayer.compile.whole import Calls, whole
-from anylayer.errors import AnyLayerError, InputError, LayerError, adding_advice, at, nearest, need, some
+from anylayer.errors import AnyLayerError, InputError, LayerError, adding_advice, at, need_one_of, some
 from anylayer.graph import Graph
 from anylayer.graph.guards import Guard, SymbolicTrace, symbolic_trace
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
@@ -139,11 +139,7 @@ def open_types(
     opened = sizes.shapes if sizes is not None else {}
     types = input_types(network, {n: s for n, s in (shapes or {}).items() if n not in opened})
     for name in opened:
-        need(
-            name in types,
-            f"the network has no input '{name}'{nearest(name, types)}; its inputs: {', '.join(types)}",
-            InputError,
-        )
+        need_one_of(name, types, f"the network has no input '{name}'", "its inputs")
     return types, sizes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.compile.plan import refuse_unfilled, require_types
-from anylayer.errors import InputError, LayerError, nearest, need, wording
+from anylayer.errors import LayerError, need_one_of, wording
 from anylayer.graph import Graph, Value
 from anylayer.graph.symbolic import depends_on_data
 from anylayer.layer.opencv import opencv_params
@@ -78,11 +78,7 @@ def _require_types(nodes: Sequence[Node], calls: Calls) -> None:
     options = (wording("functions", "--function"), calls.functions), (wording("keep", "--keep"), calls.keep)
     for option, named in options:
         for type_ in named:
-            need(
-                type_ in types,
-                f"{option}: there is no layer of type '{type_}' in the network{nearest(type_, types)}",
-                InputError,
-            )
+            need_one_of(type_, types, f"{option}: there is no layer of type '{type_}' in the network")
 
 
 class _WholeGraph:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import need_one_of
 from anylayer.folders import load, modules
 from anylayer.graph import Value
 from anylayer.graph.facts import Producers
@@ -100,9 +100,5 @@ def targets() -> list[str]:
 def load_target(name: str) -> Target:
     """Return a target. Raises InputError if no target has this name."""
     known = targets()
-    need(
-        name in known,
-        f"there is no target '{name}'{nearest(name, known)}; targets: {', '.join(known)}",
-        InputError,
-    )
+    need_one_of(name, known, f"there is no target '{name}'", "targets")
     return cast(Target, load("generators", name.replace("-", "_")))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anylayer.errors import InputError, nearest, need, wording
+from anylayer.errors import InputError, need, need_one_of, wording
 from anylayer.generators import Expected, floors_of
 from anylayer.network import Array, Node
 from anylayer.source import Source, TracedNode
@@ -41,12 +41,8 @@ def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:
     """
     known = {t.node.type for t in source.nodes}
     for name in layers:
-        need(
-            name in known,
-            f"{wording('layer', '--layer')}: there is no layer of type '{name}' in the network"
-            f"{nearest(name, known)}",
-            InputError,
-        )
+        option = wording("layer", "--layer")
+        need_one_of(name, known, f"{option}: there is no layer of type '{name}' in the network")
     found = set(layers) or known & source.user_types
     need(
         found,

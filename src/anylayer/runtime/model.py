@@ -19,7 +19,7 @@ from anylayer.compile.inputs import absent_input, advising_batch, has_open_sizes
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.plan import Plan
 from anylayer.engines import engines
-from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, plural, warn
+from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, need_one_of, plural, warn
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.runtime.compilation import Compilation, InputKey, key_of, key_of_arrays, require_precision
@@ -207,13 +207,7 @@ class Model:
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
         """Refuse a name that is not an input of the network. Ignore inputs that no output depends on."""
         for name in inputs:
-            network_inputs = self._network.inputs
-            need(
-                name in network_inputs,
-                f"the network has no input '{name}'{nearest(str(name), network_inputs)}; its inputs: "
-                f"{', '.join(network_inputs)}",
-                InputError,
-            )
+            need_one_of(name, self._network.inputs, f"the network has no input '{name}'", "its inputs")
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.errors import InputError, nearest, need, plural
+from anylayer.errors import InputError, need, need_one_of, plural
 from anylayer.network import Array, TensorType
 
 _DTYPES = {
@@ -201,11 +201,7 @@ def response(
     for an output that the network does not have.
     """
     for name in request.outputs:
-        need(
-            name in outputs,
-            f"there is no output '{name}'{nearest(name, outputs)}; outputs: {', '.join(outputs)}",
-            InputError,
-        )
+        need_one_of(name, outputs, f"there is no output '{name}'", "outputs")
     names = request.outputs or dict.fromkeys(outputs, request.binary)
     pieces: list[bytes | memoryview] = []
     tensors: list[dict[str, Any]] = []
@@ -282,7 +278,7 @@ def ordered_inputs(
     InputError where an input is missing, unknown, or of another shape or dtype.
     """
     for name in request.arrays:
-        need(name in types, f"the network has no input '{name}'{nearest(name, types)}", InputError)
+        need_one_of(name, types, f"the network has no input '{name}'")
     for name, kind in types.items():
         need(name in request.arrays, f"input '{name}' is missing", InputError)
         array, size = request.arrays[name], sizes[name]

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
-from anylayer.errors import FileError, InputError, at, nearest, need, need_name, some
+from anylayer.errors import FileError, InputError, at, need, need_name, need_one_of, some
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network
 from anylayer.protobuf.proto_file import core, read_proto
@@ -112,7 +112,8 @@ def built(
     phase = "TEST" if option is None else option
     need(phase in PHASES, f"phase must be TEST or TRAIN, got {phase!r}", InputError)
     if dialect is not None:
-        _require_dialect(dialect)
+        dialects = sorted(Registry.of("caffe").dialects())
+        need_one_of(dialect, dialects, f"there is no dialect '{dialect}'", "dialects")
     schema = None
     if proto is not None:
         need_name(Path(proto))
@@ -148,15 +149,6 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
     from anylayer.readers.caffe.protobuf import prove as prove_files
 
     prove_files(files, params)
-
-
-def _require_dialect(dialect: str) -> None:
-    dialects = Registry.of("caffe").dialects()
-    need(
-        dialect in dialects,
-        f"there is no dialect '{dialect}'{nearest(dialect, dialects)}; dialects: {', '.join(sorted(dialects))}",
-        InputError,
-    )
 
 
 def _file(path: Path, what: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anylayer.errors import InputError, nearest, need
+from anylayer.errors import need_one_of
 from anylayer.layer import Definition, Registry
 from anylayer.writers.caffe.messages import MESSAGE_NUMBERS
 
@@ -158,9 +158,5 @@ def dialect_of(name: str | None) -> Dialect:
     if known is not None:
         return known
     names = dialect_names()
-    need(
-        name in names,
-        f"there is no dialect '{name}'{nearest(str(name), names)}; dialects: {', '.join(names)}",
-        InputError,
-    )
+    need_one_of(str(name), names, f"there is no dialect '{name}'", "dialects")
     return Dialect(str(name), lacks=_NEW, without=_NO_ROUND)
