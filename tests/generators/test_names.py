@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anylayer.generators._names import Names, comment
+from anylayer.generators._names import Names, comment, common_folder
 
 ATTACKS = sorted((Path(__file__).parent / "attacks").glob("*.txt"))
 
@@ -31,3 +31,16 @@ def test_each_name_is_given_once() -> None:
     assert [names.new(n) for n in ("a", "a.b", "a/b", "a_b", "3d", "", "?")] == [
         *("a_2", "a_b", "a_b_2", "a_b_3", "value_3d", "value", "value_2")
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [
+        (["model/a/b", "model/c", ""], "model/"),
+        (["a", "b/c"], ""),
+        (["ab/c", "abc/d"], ""),
+        ([], ""),
+    ],
+)
+def test_common_folder_is_that_of_all_names(names: list[str], folder: str) -> None:
+    assert common_folder(names) == folder

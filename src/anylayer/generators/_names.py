@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 
 _MAX_NAME_LENGTH = 64
 """The largest number of characters of a name that an identifier keeps."""
@@ -36,6 +37,15 @@ class Names:
             name = f"{plain}_{count}"
         self._taken.add(name)
         return name
+
+
+def common_folder(names: Iterable[str]) -> str:
+    """Return the folder that all names have in common: "model/" for "model/a/b" and "model/c", "" for "a" and
+    "b/c". Empty names are ignored.
+    """
+    folders = [name.split("/")[:-1] for name in names if name]
+    shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders))
+    return "".join(f"{parts[0]}/" for parts in shared)
 
 
 def comment(text: str) -> str:

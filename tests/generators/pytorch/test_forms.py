@@ -186,3 +186,33 @@ def test_normalization_over_channels_of_float16(size: int) -> None:
     (got,) = run(module_of(traced(lambda x: ops.lrn(x, size, alpha=0.5), [x])), [x])
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, ops.lrn(x.astype(np.float32), size, alpha=0.5), atol=4e-3)
+
+
+def test_sum_after_a_convolution_is_its_bias(tmp_path: Path) -> None:
+    """A transposition may stand between both, as in TensorFlow. Attributes leave out the common folder."""
+    import onnx
+    import torch
+    from onnx import helper
+
+    from tests.readers.onnx.files import model, value
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "net/stem/convolution"),
+        helper.make_node("Transpose", ["c"], ["t"], "net/stem/transpose", perm=[0, 2, 3, 1]),
+        helper.make_node("Add", ["t", "b"], ["a"], "net/stem/BiasAdd"),
+        helper.make_node("Conv", ["x", "v"], ["d"], "net/twice/convolution"),
+        helper.make_node("Add", ["d", "e"], ["f"], "net/twice/BiasAdd"),
+        helper.make_node("Add", ["d", "f"], ["g"], "net/twice/sum"),
+    ]
+    arrays = {"w": noise(4, 3, 2, 2), "v": noise(5, 3, 2, 2), "b": noise(4), "e": noise(5, 1, 1)}
+    onnx.save(model(nodes, [value("x", (1, 3, 6, 7))], ["a", "g"], arrays), tmp_path / "net.onnx")
+    net = anylayer.read(tmp_path / "net.onnx")
+    net.generate("pytorch", tmp_path / "project", test=False)
+    text = (tmp_path / "project" / "model.py").read_text()
+    assert "self.stem_convolution = nn.Conv2d(3, 4, 2)" in text
+    assert "self.twice_convolution = nn.Conv2d(3, 5, 2, bias=False)" in text, "its result has another use"
+    x = noise(1, 3, 6, 7)
+    with torch.no_grad():
+        results = load(tmp_path / "project")(torch.from_numpy(x))
+    for result, want in zip(results, net.compile(engine="numpy")({"x": x}).values()):
+        np.testing.assert_allclose(result.numpy(), want, atol=1e-5 * np.abs(want).max())

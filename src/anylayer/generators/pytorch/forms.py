@@ -1,10 +1,11 @@
-"""Recognize groups of operators for which torch has one function: repetition, bilinear interpolation, and weighted
-sums of rows.
+"""Recognize groups of operators for which torch has one function: repetition, bilinear interpolation, sums of rows
+with weights, and convolutions with a bias.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,16 +22,19 @@ from anylayer.optimize.simplify import simplify
 from anylayer.tracing import trace
 
 
-def recognized(graph: Graph, plain: Mapping[str, bool]) -> list[Op]:
+def recognized(graph: Graph, plain: Mapping[str, bool], user_nodes: Set[str] = frozenset()) -> list[Op]:
     """Return the operators of a graph after recognized groups are replaced by one operator each. Operators whose
     outputs have no consumers are removed.
 
     plain: for each node whether it has no weights. Other nodes stay: weights must be parameters of the module.
+    user_nodes: the nodes of the user's classes, whose operators stay in their functions.
     """
     forms = (_repeated, _interpolated, _sampled, _weighted_rows)
+    biased = _folded_biases(graph, {n for n, free in plain.items() if free} - user_nodes)
     replaced = [
         next(filter(None, (form(op, graph.producers) for form in forms)), op) if plain.get(op.scope) else op
-        for op in graph.ops
+        for op in (biased.get(op, op) for op in graph.ops)
+        if op is not None
     ]
     needed, kept = set(graph.outputs), []
     for op in reversed(replaced):
@@ -39,6 +43,49 @@ def recognized(graph: Graph, plain: Mapping[str, bool]) -> list[Op]:
             needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
             kept.append(op)
     return kept[::-1]
+
+
+def _folded_biases(graph: Graph, nodes: Set[str]) -> dict[Op, Op | None]:
+    """Return what replaces operators if convolutions of these nodes take the sums after them as their biases.
+
+    A transposition may stand between both. None stands for a sum, whose result the operator before it has then.
+    """
+    changes: dict[Op, Op | None] = {}
+    uses = Counter(v for op in graph.ops for v in op.inputs)
+    uses.update(graph.outputs)
+    for op in graph.ops:
+        value, bias = next(((v, w.const) for v, w in _terms(op) if w.const is not None), (None, None))
+        if value is None or bias is None or uses[value] != 1:
+            continue
+        moved = producer(graph.producers, value, "Transpose")
+        before = moved.inputs[0] if moved is not None else value
+        conv = producer(graph.producers, before, "Conv")
+        if conv is None or conv.input(2) is not None or before is None or uses[before] != 1:
+            continue
+        rank = len(before.shape)
+        axis = list(moved["perm"] or reversed(range(rank))).index(1) if moved is not None else 1
+        channels = bias.reshape((1,) * (rank - bias.ndim) + bias.shape) if bias.ndim <= rank else bias
+        if (
+            channels.shape != tuple(before.shape[1] if i == axis else 1 for i in range(rank))
+            or value.shape != op.outputs[0].shape
+            or not {op.scope, conv.scope} <= nodes
+        ):
+            continue
+        inputs = [*conv.inputs[:2], graph.constant(channels.reshape(-1))]
+        result = [op.outputs[0]]
+        changes[conv] = replace(conv, inputs=inputs, outputs=result if moved is None else conv.outputs)
+        if moved is not None:
+            changes[moved] = replace(moved, outputs=result)
+        changes[op] = None
+    return changes
+
+
+def _terms(op: Op) -> list[tuple[Value, Value]]:
+    """Return both orders of the inputs of a sum."""
+    if op.op != "Add" or None in op.inputs:
+        return []
+    a, b = (v for v in op.inputs if v is not None)
+    return [(a, b), (b, a)]
 
 
 def _repeated(op: Op, producers: Producers) -> Op | None:

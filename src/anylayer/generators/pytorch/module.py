@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anylayer.errors import LayerError, at, need
 from anylayer.folders import load_all
-from anylayer.generators._names import comment
+from anylayer.generators._names import comment, common_folder
 from anylayer.generators.pytorch.code import (
     DTYPES,
     HELPERS,
@@ -55,6 +55,7 @@ class _Module:
 
     `functions` maps the text of a function without its name to the name. `blocks` are the texts of functions.
     `names` are the names of functions, of the class and of the variables of `forward`, which must be unique.
+    `prefix` is the part that the names of all nodes share, which attributes leave out.
     """
 
     def __init__(self, source: Source) -> None:
@@ -67,6 +68,7 @@ class _Module:
         self.functions: dict[str, str] = {}
         self.blocks: list[str] = []
         self.batch = ""
+        self.prefix = ""
         self.places: dict[Op, int] = {}
 
     def written(self) -> ModuleCode:
@@ -84,7 +86,9 @@ class _Module:
             self.code.line(self.expected(value, argument))
         self.bind_batch(graph, arguments)
         plain = {n: not any(b.dtype.kind == "f" for b in t.node.blobs) for n, t in self.nodes.items()}
-        live = recognized(graph, plain)
+        users = {n for n, t in self.nodes.items() if t.node.type in self.source.user_types}
+        live = recognized(graph, plain, users)
+        self.prefix = common_folder(op.scope for op in live)
         self.code.last_use = {v: i for i, op in enumerate(live) for v in op.inputs if v is not None}
         self.code.last_use.update(dict.fromkeys(graph.outputs, len(live)))
         self.places = {op: i for i, op in enumerate(live)}
@@ -118,7 +122,7 @@ class _Module:
         """Write the operators of one node, in `forward` or as a function."""
         traced = self.nodes.get(scope)
         own = traced is not None and traced.node.type in self.source.user_types
-        self.code.scope = scope
+        self.code.scope = scope.removeprefix(self.prefix)
         self.weights.all = traced is not None and not own and bool(traced.node.blobs)
         if own or len(ops) > _INLINE:
             self.function(traced, scope, ops)
