@@ -22,14 +22,14 @@ needs_compiler = pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reaso
 FLAGS = ["-O1", "-Wall", "-Wextra", "-Werror"]
 
 
-def traced(function: Callable[[Any], Any], x: Array) -> Graph:
-    """Return the graph of a function of one array of the type of `x`, which returns an array or a list."""
+def traced(function: Callable[..., Any], *inputs: Array) -> Graph:
+    """Return the graph of a function of arrays of the types of `inputs`, which returns an array or a list."""
 
     def outputs(arrays: Sequence[Any]) -> Any:
-        found = function(arrays[0])
+        found = function(*arrays)
         return found if isinstance(found, list) else [found]
 
-    return trace(outputs, [TensorType.of(x.shape, x.dtype)])
+    return trace(outputs, [TensorType.of(x.shape, x.dtype) for x in inputs])
 
 
 KEEPER = "static const Keeper keeper;\n"

@@ -1,4 +1,4 @@
-"""exp, log, tanh and erf in generated code: their errors over all exponents, and their special values."""
+"""Functions of numbers in generated code: their errors over all exponents, and their special values."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ pytestmark = needs_compiler
 
 SPECIAL = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 89.5, -104.5, 1e-40, -1e-40, -1], np.float32)
 TOLERANCE = 2e-7
+CLOSE = 1e-7  # sin, cos and pow are computed in doubles
 FAST = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 
 
@@ -26,7 +27,8 @@ def numbers(name: str) -> Array:
     found = np.concatenate([found[np.isfinite(found)], np.linspace(1e-3, 87, 200_000, dtype=np.float32)])
     if name == "log":
         return found[found > 1.2e-38]
-    return np.concatenate([found[found < 87], -found[found < 87]])
+    found = found if name in ("sin", "cos") else found[found < 87]
+    return np.concatenate([found, -found])
 
 
 @pytest.mark.parametrize("flags", [["-O1"], [*FAST], [*FAST, "-march=native"]], ids=["slow", "fast", "native"])
@@ -36,24 +38,52 @@ def test_functions_are_exact_to_the_last_bits(flags: Sequence[str], tmp_path: Pa
         "log": np.log,
         "tanh": np.tanh,
         "erf": ops.erf,
+        "sin": np.sin,
+        "cos": np.cos,
     }
     inputs = {name: numbers(name) for name in functions}
     codes: dict[str, CppFunction] = {}
     for name, function in functions.items():
         for case, x in ((name, inputs[name]), (f"{name}_special", SPECIAL)):
-            codes[case] = to_cpp(lower(traced(function, x)), case)
+            codes[case] = to_cpp(lower(traced(function, x)), f"of_{case}")
     library = build(list(codes.values()), tmp_path, flags)
     for name, function in functions.items():
         (got,) = call(library, codes[name], [inputs[name]], {}) or [np.zeros(0)]
         want = function(inputs[name].astype(np.float64))
         normal = np.abs(want) > 1.2e-38
         assert normal.mean() > 0.9
-        assert (np.abs(got - want)[normal] <= TOLERANCE * np.abs(want)[normal]).all(), name
+        tolerance = CLOSE if name in ("sin", "cos") else TOLERANCE
+        assert (np.abs(got - want)[normal] <= tolerance * np.abs(want)[normal]).all(), name
         with np.errstate(all="ignore"):
             want = function(SPECIAL)
         (got,) = call(library, codes[f"{name}_special"], [SPECIAL], {}) or [np.zeros(0)]
         np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=1e-44)
         assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+
+
+@pytest.mark.parametrize("flags", [["-O1"], [*FAST], [*FAST, "-march=native"]], ids=["slow", "fast", "native"])
+def test_powers_are_exact_to_the_last_bit_with_numpy_special_values(flags: Sequence[str], tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x = np.concatenate([np.exp2(random.uniform(-149, 128, 200_000)), random.uniform(0.5, 2, 200_000)])
+    y = np.concatenate([random.uniform(-3, 3, 200_000), random.uniform(-130, 130, 200_000)])
+    whole = np.array([2, -2, 3, -3, 0.5, 16777215, 16777216, -16777217, 33554434, 1, 3e38], np.float32)
+    special = np.concatenate([SPECIAL, whole])
+    pairs = [part.reshape(-1) for part in np.meshgrid(special, special)]
+    cases = {"powers": (x.astype(np.float32), y.astype(np.float32)), "special": (pairs[0], pairs[1])}
+    codes = {name: to_cpp(lower(traced(np.power, *given)), name) for name, given in cases.items()}
+    library = build(list(codes.values()), tmp_path, flags)
+    with np.errstate(all="ignore"):
+        want = np.power(*(part.astype(np.float64) for part in cases["powers"]))
+        wants = np.power(*cases["special"])
+        rounded = want.astype(np.float32)
+    (got,) = call(library, codes["powers"], [*cases["powers"]], {}) or [np.zeros(0)]
+    normal = (want > 1.2e-38) & np.isfinite(rounded)
+    assert normal.mean() > 0.7 and np.array_equal(np.isinf(got), np.isinf(rounded))
+    assert (np.abs(got - want)[normal] <= CLOSE * want[normal]).all()
+    np.testing.assert_allclose(got[~normal], rounded[~normal], rtol=0, atol=2e-45)
+    (got,) = call(library, codes["special"], [*cases["special"]], {}) or [np.zeros(0)]
+    np.testing.assert_allclose(got, wants, rtol=TOLERANCE, atol=2e-45)
+    assert np.array_equal(np.signbit(got)[~np.isnan(wants)], np.signbit(wants)[~np.isnan(wants)])
 
 
 def test_constant_arrays_may_hold_infinities_and_nan(tmp_path: Path) -> None:

@@ -130,7 +130,10 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
     return (f"({text}{{}})" if text.startswith("-") else text + "{}").format("f" if kind == "float" else "")
 
 
-_VECTORS = {"exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent", "erf": "error_function"}
+_VECTORS = {
+    "exp": "exponential", "log": "logarithm", "tanh": "hyperbolic_tangent", "erf": "error_function", "sin": "sine",
+    "cos": "cosine", "pow": "power",
+}  # fmt: skip
 """Functions of float32 that compilers turn into vector instructions."""
 _COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"}
 _PARTS = 16
