@@ -24,7 +24,8 @@ View = Callable[[np.ndarray], np.ndarray]
 @dataclass
 class Setup:
     """The options. `peers`: the Python of the environment with OpenCV and ncnn, or None. `compilers`: that of the
-    environment with compilers of NumPy code. `only`: names of rows, or empty.
+    environment with compilers of NumPy code. `only`: names of rows, or empty. `workers`: the columns whose worker
+    serves all rows, because it takes long to start.
     """
 
     guard: Guard
@@ -36,6 +37,7 @@ class Setup:
     engine: str = "auto"
     python: str = field(default=sys.executable)
     compilers: str | None = None
+    workers: dict[str, Worker | None] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
         """Return whether a row is asked for."""
@@ -98,16 +100,34 @@ class Field:
         """Start a worker for a column. Return its facts, or an empty dict if it cannot run; the column then states
         the reason.
         """
+        return self.loaded(column, self.start(column, runner, spec, peer))
+
+    def start(self, column: str, runner: str, spec: Mapping[str, Any], peer: bool = False) -> Worker | None:
+        """Start a worker for a column, which loads while others load. One of `Setup.workers` serves all rows."""
         if peer and self.setup.peers is None:
             self.entries[column] = {"error": "peers absent"}
-            return {}
+            return None
         python = self.setup.peers if peer and self.setup.peers else self.setup.python
-        worker = self._stack.enter_context(Worker(python, runner, self.setup.threads))
+        worker = self.setup.workers.get(column)
+        if worker is None or worker.process.poll() is not None:
+            worker = Worker(python, runner, self.setup.threads)
+            if column in self.setup.workers:
+                self.setup.workers[column] = worker
+            else:
+                self._stack.enter_context(worker)
+        worker.send(do="load", runner=runner, spec={"threads": self.setup.threads, **spec})
+        return worker
+
+    def loaded(self, column: str, worker: Worker | None) -> dict[str, Any]:
+        """Wait for a worker that `start` returned: see load."""
+        if worker is None:
+            return {}
         try:
-            reply = worker.ask(do="load", runner=runner, spec={"threads": self.setup.threads, **spec})
+            reply = worker.answer()
         except WorkerError as error:
             self.entries[column] = {"error": str(error)}
-            worker.close()
+            if column not in self.setup.workers:
+                worker.close()
             return {}
         self._workers[column], self._calls[column] = worker, reply["calls"]
         self.entries[column] = {"facts": reply["facts"], "load_seconds": reply["load_seconds"]}

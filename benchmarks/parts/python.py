@@ -18,11 +18,16 @@ PART = "python"
 
 def run(setup: Setup) -> Iterator[Row]:
     """Yield a row for each function that is asked for."""
-    setup = replace(setup, peers=setup.compilers)
-    for one in cases():
-        if setup.wants(one.name):
-            with Field(setup, one.name) as field:
-                yield _row(setup, one, field)
+    setup = replace(setup, peers=setup.compilers, workers=dict.fromkeys(TOOLS))
+    try:
+        for one in cases():
+            if setup.wants(one.name):
+                with Field(setup, one.name) as field:
+                    yield _row(setup, one, field)
+    finally:
+        for worker in setup.workers.values():
+            if worker is not None:
+                worker.close()
 
 
 def _row(setup: Setup, one: Case, field: Field) -> Row:
@@ -32,9 +37,10 @@ def _row(setup: Setup, one: Case, field: Field) -> Row:
     ours = {**spec, "engine": setup.engine, "file": None}
     field.load("anylayer", "anylayer_function", ours)
     field.load("file", "anylayer_function", {**ours, "file": str(field.folder / f"{one.name}.onnx")})
-    for tool in TOOLS:
-        more = {"tool": tool, "kept": str(ROOT / ".venv-compilers" / "pythran")}
-        field.load(tool, "python_tools", {**spec, **more}, peer=True)
+    more = {"kept": str(ROOT / ".venv-compilers" / "pythran")}
+    started = {t: field.start(t, "python_tools", {**spec, **more, "tool": t}, peer=True) for t in TOOLS}
+    for tool, worker in started.items():
+        field.loaded(tool, worker)
     field.compare("numpy")
     field.measure()
     return field.row(PART)

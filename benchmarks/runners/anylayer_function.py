@@ -21,18 +21,15 @@ from benchmarks.runners import Loaded, read_inputs
 
 
 def load(spec: dict[str, Any]) -> Loaded:
-    """Compile. Offer a call that returns new arrays, and one that fills the caller's own."""
+    """Compile, and run once."""
     function, arrays = case(spec["function"]).function, list(read_inputs(spec["inputs"]).values())
     inputs = dict(zip(parameter_names(function, len(arrays)), arrays))
     net = _layer(function, inputs) if spec["file"] is None else _file(function, inputs, Path(spec["file"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = net.compile(spec["engine"], {n: x.shape for n, x in inputs.items()}, spec["threads"])
-        first = model(inputs)
+        model(inputs)
     calls = {"call": lambda: model(inputs)}
-    if model.plan is not None and all(isinstance(d, int) for t in model.plan.types.values() for d in t.shape):
-        buffers = {name: np.empty_like(array) for name, array in first.items()}
-        calls["into"] = lambda: model(inputs, buffers)
     facts = {"engine": model.engine, "parts": [engine for engine, _ in model.parts], "timings": model.timings}
     return Loaded(calls, lambda name: {str(i): x for i, x in enumerate(calls[name]().values())}, facts)
 

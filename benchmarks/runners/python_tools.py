@@ -89,20 +89,18 @@ def _jax(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tup
 
 
 def _torch(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
-    """Compile the NumPy function. Inputs are arrays or tensors."""
+    """Compile the NumPy function for tensors, or for arrays where that fails."""
     import torch
 
     torch.set_num_threads(spec["threads"])
-    compiled = torch.compile(function)
-    calls: dict[str, Call] = {"arrays": lambda: compiled(*arrays)}
-    tensors = [torch.from_numpy(x) for x in arrays]
-    wrapped = torch.compile(torch.compiler.wrap_numpy(function))
+    tensors, compiled = [torch.from_numpy(x) for x in arrays], torch.compile(torch.compiler.wrap_numpy(function))
     try:
-        wrapped(*tensors)
-        calls["tensors"] = lambda: wrapped(*tensors)
+        compiled(*tensors)
     except Exception as error:
         print("tensors:", error, file=sys.stderr)
-    return calls, torch.__version__
+        plain = torch.compile(function)
+        return {"arrays": lambda: plain(*arrays)}, torch.__version__
+    return {"tensors": lambda: compiled(*tensors)}, torch.__version__
 
 
 def _pythran(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
