@@ -40,6 +40,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=12, metavar="N", help="turns of each contestant [12]")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of each engine [2]")
+    parser.add_argument("--processor-time", action="store_true", help=_HELP_PROCESSOR)
     parser.add_argument("--engine", default="auto", help="anylayer's engine [auto]")
     parser.add_argument("--json", type=Path, default=_RESULTS, metavar="FILE", help=_HELP_JSON)
     parser.add_argument("--peers", default=os.environ.get("ANYLAYER_PEERS"), metavar="FOLDER", help=_HELP_PEERS)
@@ -61,6 +62,7 @@ def _part(name: str) -> str:
     return name
 
 
+_HELP_PROCESSOR = "measure the processor's time, with --threads 1 beside other programs"
 _HELP_JSON = "where the results are kept; rows measured again replace older ones [benchmarks/results.json]"
 _HELP_PEERS = "the peers' environment [$ANYLAYER_PEERS, or .venv-peers where it exists]"
 
@@ -104,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         names = tuple(options.only)
         setup = Setup(guard, folder, python, options.rounds, options.threads, names, options.engine)
-        setup.compilers = _python(_COMPILERS)
+        setup.compilers, setup.processor = _python(_COMPILERS), options.processor_time
         for part in parts:
             start = time.perf_counter()
             for row in importlib.import_module(f"benchmarks.parts.{part}").run(setup):

@@ -27,6 +27,7 @@ class Contestant:
     column: str
     call: str
     worker: Worker
+    processor: bool = False
     samples: list[Sample] = field(default_factory=list)
     error: str = ""
 
@@ -61,6 +62,7 @@ def _turn(contestant: Contestant, short: bool) -> dict[str, Any]:
         warm_runs=1 if short else WARM_RUNS,
         seconds=SECONDS,
         runs=2 if short else RUNS,
+        processor=contestant.processor,
     )
 
 

@@ -21,9 +21,6 @@ REASONS: dict[str, str] = {
     "maxunpool_1x64x64x64_to_128": (
         "OpenVINO does not check indices; anylayer clips them, and reports those that are out of range"
     ),
-    "gridsample_1x64x64x64": (
-        "anylayer does not write ncnn's GridSample, which is the fastest, so auto cannot try it"
-    ),
     "host_call_openvino": "a network in two parts needs one more call of OpenVINO",
 }
 """Row name -> what profiling has found for this row. Figures are left out: they hold for one machine."""

@@ -170,8 +170,11 @@ def python(results: Results) -> tuple[Table, list[Behind]]:
             value = values["anylayer"]
             text = "not recorded" if value is None else f"{value:.2f} x the fastest compiler ({COMPILED:g})"
             behind.append(("python", row["name"], f"{text}{doubt(row)}"))
+    threads = sorted({row["threads"] for row in found})
+    clock = "processor time" if any(row["processor"] for row in found) else "time"
     facts = {c: f["version"] for r in found for c in COMPILERS if (f := r["columns"].get(c, {}).get("facts"))}
     table.notes = [
+        f"{clock} with {' or '.join(map(str, threads))} threads.".capitalize(),
         f"At most as slow as the fastest: {counts['anylayer']} of {len(found)}, {counts['file']} in a file.",
         "-: the tool does not compile this function. " + ", ".join(f"{c} {v}" for c, v in facts.items()) + ".",
         modes(found),

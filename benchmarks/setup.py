@@ -25,7 +25,7 @@ View = Callable[[np.ndarray], np.ndarray]
 class Setup:
     """The options. `peers`: the Python of the environment with OpenCV and ncnn, or None. `compilers`: that of the
     environment with compilers of NumPy code. `only`: names of rows, or empty. `workers`: the columns whose worker
-    serves all rows, because it takes long to start.
+    serves all rows, because it takes long to start. `processor`: whether the processor's time counts.
     """
 
     guard: Guard
@@ -38,6 +38,7 @@ class Setup:
     python: str = field(default=sys.executable)
     compilers: str | None = None
     workers: dict[str, Worker | None] = field(default_factory=dict)
+    processor: bool = False
 
     def wants(self, name: str) -> bool:
         """Return whether a row is asked for."""
@@ -166,7 +167,7 @@ class Field:
         such calls.
         """
         contestants = [
-            measure.Contestant(column, call, self._workers[column])
+            measure.Contestant(column, call, self._workers[column], self.setup.processor)
             for column, names in self._calls.items()
             for call in names
             if (not calls or column not in calls or call in calls[column])

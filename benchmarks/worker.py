@@ -25,12 +25,14 @@ _BATCH_SECONDS = 50e-6
 """Seconds. Shorter calls are timed several at once, so that the time of reading the clock does not matter."""
 
 
-def measure(call: Callable[[], Any], warm: float, warm_runs: int, seconds: float, runs: int) -> dict[str, Any]:
+def measure(
+    call: Callable[[], Any], warm: float, warm_runs: int, seconds: float, runs: int, processor: bool = False
+) -> dict[str, Any]:
     """Warm up for at least `warm` seconds and `warm_runs` calls, then time calls for at least `seconds` and `runs`
     calls. Return the median and the best seconds per call, the number of calls, and the processor seconds that
-    this process used.
+    this process used. processor: whether the processor's time counts, which other programs hardly change.
     """
-    clock = time.perf_counter
+    clock = time.process_time if processor else time.perf_counter
     stop, count, start = clock() + warm, 0, clock()
     while count < warm_runs or clock() < stop:
         call()

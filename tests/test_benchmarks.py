@@ -552,15 +552,16 @@ class TestFunctions:
     def test_table_counts_what_is_at_most_as_slow_as_the_fastest_compiler(self) -> None:
         def row(name: str, **seconds: float) -> dict[str, Any]:
             columns = {c.replace("_", "."): {"seconds": s} for c, s in seconds.items()}
-            return {"part": "python", "name": name, "columns": columns}
+            return {"part": "python", "name": name, "columns": columns, "threads": 1, "processor": True}
 
         refused = {"anylayer": {"error": "TraceError"}, "numpy": {"seconds": 1.0}}
         rows = [
             row("a", anylayer=1.0, file=2.0, numpy=4.0, jax=1.5, torch_compile=1.2),
             row("b", anylayer=3.0, file=1.0, numpy=4.0, numba=2.0),
-            {"part": "python", "name": "c", "columns": refused},
+            {**row("c"), "columns": refused},
         ]
         table, behind = report.python({**results.empty(), "rows": rows})
         assert [r[-2:] for r in table.rows] == [["0.83", "1.67 !"], ["1.50 !", "0.50"], ["-", "-"]]
         assert [(name, text.split(" ")[0]) for _, name, text in behind] == [("b", "1.50"), ("c", "not")]
-        assert table.notes[0].startswith("At most as slow as the fastest: 1 of 3, 1 in a file")
+        assert table.notes[0] == "Processor time with 1 threads."
+        assert table.notes[1].startswith("At most as slow as the fastest: 1 of 3, 1 in a file")

@@ -43,4 +43,4 @@ def _row(setup: Setup, one: Case, field: Field) -> Row:
         field.loaded(tool, worker)
     field.compare("numpy")
     field.measure()
-    return field.row(PART)
+    return field.row(PART, threads=setup.threads, processor=setup.processor)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ Call = Callable[[], Any]
 Function = Callable[..., Any]
 
 
-_PATIENCE = 240
+_PATIENCE = 120
 """Seconds that a tool may take to compile a function."""
 
 
@@ -57,12 +58,13 @@ def _numpy(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> t
 
 
 def _numba(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
-    """Compile in parallel where Numba can, and serially."""
+    """Compile in parallel where Numba can and there are several threads, and serially."""
     import numba
 
     numba.set_num_threads(spec["threads"])
     calls: dict[str, Call] = {}
-    for name, compiled in (("parallel", numba.njit(parallel=True)(function)), ("serial", numba.njit(function))):
+    forms = {"parallel": numba.njit(parallel=True)(function), "serial": numba.njit(function)}
+    for name, compiled in [*forms.items()][spec["threads"] == 1 :]:
         try:
             compiled(*arrays)
         except numba.core.errors.NumbaError:
@@ -75,6 +77,8 @@ def _numba(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> t
 
 def _jax(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
     """Replace NumPy by jax.numpy, and compile. Inputs are arrays of NumPy's or on JAX's device."""
+    if spec["threads"] == 1:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     import jax
 
     known = {**function.__globals__, "np": jax.numpy}

@@ -98,6 +98,12 @@ CASES: dict[str, list[Callable[[Any], Any]]] = {  # operator -> functions whose 
             x.transpose(0, 2, 3, 1), (18, 24), axes=(1, 2), mode="nearest", coordinates="asymmetric"
         ),
     ],
+    "GridSample": [
+        lambda x: ops.grid_sample(x, x[:, :2].transpose(0, 2, 3, 1) * np.float32(3)),
+        lambda x: ops.grid_sample(x, x[:, :2].transpose(0, 2, 3, 1), align_corners=True),
+        lambda x: ops.grid_sample(x[:, :3], noise(1, 5, 7, 2), padding="border") * np.float32(2),
+        lambda x: ops.grid_sample(x, noise(1, 5, 7, 2) * 9, padding="border", align_corners=True),
+    ],
     "Gather": [
         lambda x: np.take(x, np.arange(18) // 2, 2),
         lambda x: np.take(np.take(x, np.arange(36) // 3, 3), np.arange(63) // 7, 2),
@@ -319,6 +325,14 @@ REFUSED: list[tuple[str, Callable[[], Graph]]] = [
             lambda x: record("Resize", [x, None, np.array([1, 1, 1.7, 1.7])], (1, 2, 8, 8), np.float32),
             noise(1, 2, 5, 5),
         ),
+    ),
+    (
+        "operator 'GridSample': mode=nearest, expected bilinear",
+        lambda: traced(lambda x: ops.grid_sample(x, noise(1, 5, 7, 2), mode="nearest"), X),
+    ),
+    (
+        "operator 'GridSample': padding_mode=reflection: ncnn reflects far positions once",
+        lambda: traced(lambda x: ops.grid_sample(x, noise(1, 5, 7, 2), padding="reflection"), X),
     ),
     (
         "operator 'Gather': indices that neither are consecutive nor repeat",
@@ -695,3 +709,9 @@ def test_waiting_threads_sleep_unless_the_user_sets_a_policy(own: str | None, se
 def test_ncnn_computes_in_float32_only(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="engine 'ncnn' computes in float32, got 'bfloat16'"):
         read(tmp_path, stack(16, [4])).compile(engine="ncnn", precision="bfloat16")
+
+
+def test_auto_measures_networks_of_samples() -> None:
+    grid = noise(1, 9, 12, 2)
+    assert load_engine("ncnn").suits([traced(lambda x: ops.grid_sample(x, grid).sum(axis=1), X)])
+    assert not load_engine("ncnn").suits([traced(lambda x: np.exp(ops.grid_sample(x, grid)) + 1, X)])

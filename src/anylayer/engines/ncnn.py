@@ -171,18 +171,21 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 def suits(graphs: Sequence[Graph]) -> bool:
     """Return whether at least 1.5 G multiply-adds, and two thirds of all, are in 3x3 convolutions that ncnn
-    computes by Winograd's minimal filtering (Lavin and Gray, arXiv 1509.09308).
+    computes by Winograd's minimal filtering (Lavin and Gray, arXiv 1509.09308), or most values are samples.
 
     ncnn's time divided by the better of ONNX Runtime's and OpenVINO's, on one thread, with the fraction of such
     multiply-adds: HED and VGG-16 (0.99) 0.48; Darknet-19 (0.95) 0.54; ResNet-50 (0.48) 0.86; GoogLeNet (0.61, 1 G
-    in total) 0.94; networks below 0.1 G 1.1 to 1.4.
+    in total) 0.94; networks below 0.1 G 1.1 to 1.4; GridSample of 64 channels of 64x64 0.59, 16 of 128x128 0.57.
     """
     total = large = 0
     for op in (o for g in graphs for o in g.ops):
         count = _multiplications(op)
         total += count
         large += count if count and _is_winograd(op) else 0
-    return large >= 1.5e9 and large >= total * 2 / 3
+    values = [(op.op, v) for g in graphs for op in g.ops for v in op.outputs if is_static(v.shape)]
+    sizes = [(name == "GridSample", math.prod(map(int, v.shape))) for name, v in values]
+    samples = sum(size for is_sampled, size in sizes if is_sampled)
+    return (large >= 1.5e9 and large >= total * 2 / 3) or samples > sum(size for _, size in sizes) / 2
 
 
 def _multiplications(op: Op) -> int:

@@ -183,6 +183,17 @@ def _resize(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.add("Interp", [x], out, {0: 2, 3: out[1], 4: out[2], 6: int(corners)})]
 
 
+def _grid_sample(b: NcnnBuilder, op: Op) -> list[str]:
+    """Add a GridSample. ncnn rounds and reflects by other rules, and interpolates cubically by other weights."""
+    require(op["mode"] == "bilinear", f"mode={op['mode']}, expected bilinear")
+    require(op["padding_mode"] != "reflection", "padding_mode=reflection: ncnn reflects far positions once")
+    x, (channels, _, _) = _planes(b, op.inputs[0])
+    grid = b.blob_of_shape(present(op.inputs[1]), without_batch(present(op.inputs[1]).shape))
+    padding = 1 + (op["padding_mode"] == "border")
+    params = {0: 1, 1: padding, 2: int(op["align_corners"])}
+    return [b.add("GridSample", [x, grid], (channels, *op.outputs[0].shape[2:]), params)]
+
+
 def _lrn(b: NcnnBuilder, op: Op) -> list[str]:
     x, shape = _planes(b, op.inputs[0])
     size, alpha, beta, bias = (op[name] for name in ("size", "alpha", "beta", "bias"))
@@ -196,6 +207,7 @@ WINDOWS: dict[str, NcnnLowering] = {
     "MaxPool": _pool,
     "AveragePool": _pool,
     "GlobalAveragePool": _global_pool,
+    "GridSample": _grid_sample,
     "LRN": _lrn,
     "Resize": _resize,
 }
