@@ -27,9 +27,9 @@ class Contestant:
     column: str
     call: str
     worker: Worker
-    processor: bool = False
     samples: list[Sample] = field(default_factory=list)
     error: str = ""
+    processor: bool = False
 
 
 def measure(contestants: Sequence[Contestant], guard: Guard, rounds: int, short: bool = False) -> None:

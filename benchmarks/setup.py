@@ -167,7 +167,7 @@ class Field:
         such calls.
         """
         contestants = [
-            measure.Contestant(column, call, self._workers[column], self.setup.processor)
+            measure.Contestant(column, call, self._workers[column], processor=self.setup.processor)
             for column, names in self._calls.items()
             for call in names
             if (not calls or column not in calls or call in calls[column])
