@@ -99,7 +99,7 @@ def rows_by_opencv(boxes, scores):
     return np.zeros((0, 4), np.float32)
 
 
-@wild(gray, "cv2.threshold cannot be recorded")
+@wild(gray)
 def thresholded(image):
     return cv2.threshold(image, 100, 1, cv2.THRESH_BINARY)[1]
 
