@@ -153,6 +153,14 @@ def added_at_selected_places(b: Array, s: Array) -> Any:
     return y, z, w
 
 
+@case
+def slice_from_a_number_of_a_selection_that_may_be_empty(b: Array, s: Array) -> Any:
+    high = s[s > 1]
+    if high.size == 0:
+        high = np.zeros(1, s.dtype)
+    return s[min(max(int(high.sum()), 0), 4) :]
+
+
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_results_equal_numpy(function: Function, engine: str) -> None:
@@ -163,7 +171,16 @@ def test_results_equal_numpy(function: Function, engine: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("function", [slices_beyond_both_ends, written_slices, different_values, confusion_matrix])
+@pytest.mark.parametrize(
+    "function",
+    [
+        slices_beyond_both_ends,
+        written_slices,
+        different_values,
+        confusion_matrix,
+        slice_from_a_number_of_a_selection_that_may_be_empty,
+    ],
+)
 def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:
     file = tmp_path / "f.onnx"
     anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})

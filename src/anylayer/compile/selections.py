@@ -19,7 +19,7 @@ from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
-from anylayer.graph.guards import SymbolicTrace, base_name, current_trace, symbolic_trace
+from anylayer.graph.guards import Guard, SymbolicTrace, base_name, current_trace, symbolic_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
@@ -173,7 +173,10 @@ def _traced_again(
         least, most = trace.ranges.get(size, (low, high))
         is_count = size in other.counts
         trace.ranges[size] = (min if is_count else max)(low, least), min(high, most)
-    trace.counts.update({name: count for name, count in other.counts.items() if name not in trace.counts})
+    for name, count in other.counts.items():
+        if name not in trace.counts:
+            trace.counts[name] = count
+            trace.assume(Guard(symbol(name), "<=", count.limit))
     return graph
 
 

@@ -157,6 +157,8 @@ def _compared(program: Program, cls: Any, model: Any, feed: dict[str, Any], engi
     free = [np.zeros(w.shape) for w in want] if program.exact else _free(program, feed, want, engine)
     for i, (name, w) in enumerate(zip(got, want)):
         off = _off(got[name], w, free[i])
+        if off and w.shape == (0,) and w.dtype == np.float64 and not got[name].size:
+            return Verdict("stated", "np.array([]) has the dtype and columns that it has with elements")
         if off:
             body = program.text.partition("    def forward")[2]
             values = _values(cls, feed, body)
