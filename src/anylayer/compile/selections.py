@@ -19,7 +19,7 @@ from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
-from anylayer.graph.guards import Guard, SymbolicTrace, base_name, current_trace, symbolic_trace
+from anylayer.graph.guards import Guard, Selected, SymbolicTrace, current_trace, symbolic_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
@@ -78,8 +78,8 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
     def size(d: Any) -> Any:
         if not isinstance(d, Dim):
             return d
-        value = trace.count(d.base.name, d.base.maximum)
-        return 0 if value is None else new_size(value, symbol(d.base.name)) * d.factor
+        found = trace.count(Selected(0, d.base.name), d.base.maximum)
+        return 0 if found is None else new_size(found[1], symbol(found[0])) * d.factor
 
     return TensorType(tuple(map(size, kind.shape)), kind.dtype)
 
@@ -88,7 +88,7 @@ def _check_conditions(
     graph: Graph,
     trace: SymbolicTrace,
     again: Callable[[SymbolicTrace], Graph],
-    not_empty: frozenset[str] = frozenset(),
+    not_empty: frozenset[Selected] = frozenset(),
 ) -> Graph:
     """Remove the conditions on sizes that depend on data from a trace, and return the graph in which they are
     decided. Raises TraceError for one that cannot be.
@@ -107,42 +107,43 @@ def _check_conditions(
             )
     before = not_empty
     for name in dict.fromkeys(name for guard in conditions for name in guard.symbols):
-        if base_name(name) in not_empty:
+        selected = trace.counts[name].selected
+        if selected in not_empty:
             continue
         place = next(g.place for g in conditions if name in g.symbols)
         if len(trace.empty) + len(trace.filled) >= _MAX_EMPTY:
             raise refusal(f"the code finds more than {_MAX_EMPTY} selections empty", place=place)
-        nothing = trace.empty | {base_name(name)}
+        nothing = trace.empty | {selected}
         empty = _traced_again(trace, again, nothing, trace.filled, before)
         if _agrees(graph, empty, trace, name):
-            before |= {base_name(name)}  # a later one is compared where this one is not empty
+            before |= {selected}  # a later one is compared where this one is not empty
             continue
         if before != not_empty:
             empty = _traced_again(trace, again, nothing, trace.filled, not_empty)
         filled = _filled_with(trace, name, place)
         full = _traced_again(trace, again, trace.empty, filled)
-        needed = [base_name(name), *(n for n, least in filled.items() if least > 1)]
+        needed = [selected, *(n for n, least in filled.items() if least > 1)]
         if any((n, filled[n]) not in full.filled for n in needed):
             raise refusal("the code does something else if an input has no elements", place=place)
         token = current_graph.set(full)
         try:
-            return tracing.decisions.join_selected(full, empty, base_name(name), place)
+            return tracing.decisions.join_selected(full, empty, selected, place)
         finally:
             current_graph.reset(token)
     return graph
 
 
-def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[str, int]:
+def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[Selected, int]:
     """Return the selections to fill so that selection `name` certainly has an element, with their least numbers:
     a[1:][mask] can only have one if `a` has two.
     """
-    filled = {**trace.filled, base_name(name): 1}
+    filled = {**trace.filled, trace.counts[name].selected: 1}
     names = [name]
     for n in names:
-        limit, least = trace.counts[n].limit, filled[base_name(n)]
+        limit, least = trace.counts[n].limit, filled[trace.counts[n].selected]
         larger = sorted(limit.symbols & trace.counts.keys())
         for k in range(1, _MAX_FILLED + 1):
-            numbers = {other: max(k, filled.get(base_name(other), 0)) for other in larger}
+            numbers = {other: max(k, filled.get(trace.counts[other].selected, 0)) for other in larger}
             ranges = trace.ranges | {m: (number, max(number, trace.ranges[m][1])) for m, number in numbers.items()}
             if not larger or bounds(limit, ranges)[0] >= least:
                 break
@@ -152,7 +153,7 @@ def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[str, in
                 "cannot be recorded; ask whether something is selected with mask.any() and np.where",
                 place=place,
             )
-        filled |= {base_name(other): number for other, number in numbers.items()}
+        filled |= {trace.counts[other].selected: number for other, number in numbers.items()}
         names.extend(other for other in larger if other not in names)
     return filled
 
@@ -160,9 +161,9 @@ def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[str, in
 def _traced_again(
     trace: SymbolicTrace,
     again: Callable[[SymbolicTrace], Graph],
-    empty: frozenset[str],
-    filled: Mapping[str, int],
-    not_empty: frozenset[str] = frozenset(),
+    empty: frozenset[Selected],
+    filled: Mapping[Selected, int],
+    not_empty: frozenset[Selected] = frozenset(),
 ) -> Graph:
     """Trace the code once more where some selections are empty and others are filled, and return the graph."""
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as other:

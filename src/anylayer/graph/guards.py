@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,7 +25,7 @@ from anylayer.graph.expressions import (
     symbol,
     with_fixed_extrema,
 )
-from anylayer.graph.place import user_place
+from anylayer.graph.place import refusal, user_place
 from anylayer.graph.reals import Real
 from anylayer.network import MAX_VALUES
 
@@ -118,20 +117,35 @@ def _text(side: Expression | Real) -> str:
     return f"{a} % {b}" + {"0": ""}.get(rest, f" - {rest[1:]}" if rest[0] == "-" else f" + {rest}")
 
 
-def base_name(name: str) -> str:
-    """Return the name of a size that depends on data without its mark: which selections were filled before it.
+@dataclass(frozen=True, slots=True, order=True)
+class Selected:
+    """A selection of a function, whose size depends on data: its number, and the prefix of the function's names.
 
-    A filled selection may have more elements than the same one elsewhere, so that they are two sizes.
+    Number 0 is a size of the input `prefix`. `empty` are the numbers of the earlier selections that are empty in
+    the trace, because other code may follow then.
     """
-    return re.sub(r"(count[0-9_]+)f[0-9f_]*$", r"\1", name)
+
+    number: int
+    prefix: str
+    empty: tuple[int, ...] = ()
+
+    def name(self, filled: Mapping[Selected, int]) -> str:
+        """Return the name of its size where selections are filled: it may have more elements than elsewhere."""
+        if not self.number:
+            return self.prefix
+        marks = [f"f{s.number}_{least}" for s, least in sorted(filled.items()) if s.number <= self.number]
+        return f"{self.prefix}count{'_'.join(map(str, (self.number, *self.empty)))}{''.join(marks)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A size that depends on data: an example of its value, which a trace uses, and its largest value."""
+    """A size that depends on data: an example of its value, which a trace uses, its largest value, and what is
+    selected.
+    """
 
     example: int
     limit: Expression
+    selected: Selected
 
 
 @dataclass(slots=True)
@@ -145,11 +159,12 @@ class SymbolicTrace:
 
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
-    sizes. `empty` are those that are 0 in this trace. `filled` maps others to a least number: their masks select
-    the first elements where they would select fewer. Both hold names without the mark of `base_name`. `decide`
-    answers a comparison of such sizes by the user's code, or returns None. `asked` gets each condition on such
-    sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for size
-    0. `layer` names the built-in layer that is traced, which is the place of its conditions.
+    sizes. `empty` are the selections that are empty in this trace. `filled` maps others to a least number: their
+    masks select the first elements where they would select fewer. `ended` are the symbols of sizes inside of loops
+    that have ended. `decide` answers a comparison of such sizes by the user's code, or returns None. `asked` gets
+    each condition on such sizes that is not answered so, and the answer; if it returns True, the condition is
+    answered as it is for size 0. `layer` names the built-in layer that is traced, which is the place of its
+    conditions.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -158,32 +173,34 @@ class SymbolicTrace:
     symbols: Mapping[str, int] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)
     turn: int | None = None
-    empty: frozenset[str] = frozenset()
+    empty: frozenset[Selected] = frozenset()
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
-    filled: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[Selected, int] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     layer: str = ""
 
-    def count(self, name: str, most: Any) -> int | None:
-        """Return an example of the size `name`, which depends on data: a number from 0 to `most`, which may be
+    def count(self, selected: Selected, most: Any) -> tuple[str, int] | None:
+        """Return the name and an example of a size that depends on data: a number from 0 to `most`, which may be
         symbolic. Return None if the size is certainly 0 in this trace.
         """
         limit = getattr(most, "expression", None) or constant(int(most))
-        base = base_name(name)
-        if base in self.empty or limit.constant == 0:
+        if selected in self.empty or limit.constant == 0:
             return None
+        name = selected.name(self.filled)
         turn, largest = self.turn or 0, int(most)
         value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
             value = max(value, _LEAST_EXAMPLE - turn)
-        least = self.filled.get(base, 0)
+        least = self.filled.get(selected, 0)
         value = max(value, least)
         if least > 1 and self.counts.keys().isdisjoint(limit.symbols):
             self.compare(limit, ">=", constant(least), True)
         self.ranges[name] = least, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
-        self.counts[name] = Count(value, limit)
+        self.counts[name] = Count(value, limit, selected)
+        self.ended.discard(name)
         self.assume(Guard(symbol(name), "<=", limit))
-        return value
+        return name, value
 
     def asks_for_nothing(self, guard: Guard) -> bool:
         """Return whether a condition means that one selection is not empty."""
@@ -199,8 +216,16 @@ class SymbolicTrace:
     def depends_on_data(
         self, left: Expression | Real, relation: str, right: Expression | Real, result: bool
     ) -> bool:
-        """Return whether a comparison depends on data, other than on whether something is selected."""
+        """Return whether a comparison depends on data, other than on whether something is selected.
+
+        Raises TraceError for a size of an array that one iteration of a loop has computed.
+        """
         guard = Guard(left, relation if result else OPPOSITE[relation], right)
+        if not self.ended.isdisjoint(guard.symbols):
+            raise refusal(
+                "the size of an array that one iteration of a loop has computed is compared after the loop, whose "
+                "number of iterations is known only when the network runs"
+            )
         if self.counts.keys().isdisjoint(guard.symbols):
             return False
         return not self.certain(guard) and not self.asks_for_nothing(guard)

@@ -16,6 +16,7 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.graph.attributes import ATTRIBUTES
+from anylayer.graph.guards import Selected
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.graph.symbolic import Size
@@ -133,7 +134,7 @@ class Graph:
     the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
     exist outside of it. `decided` are the decisions by data, if there are any.
     `nothing` are outputs without elements that get the type of those of other paths.
-    `filled` maps the size of a filled selection and a number to a boolean: whether as many elements are selected.
+    `filled` maps a filled selection and a number to a boolean: whether as many elements are selected.
     """
 
     def __init__(self, prefix: str = "", scope: str = "") -> None:
@@ -152,7 +153,7 @@ class Graph:
         self.inside: set[Value] = set()
         self.nothing: set[Value] = set()
         self.decided: Decisions | None = None
-        self.filled: dict[tuple[str, int], Value] = {}
+        self.filled: dict[tuple[Selected, int], Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}

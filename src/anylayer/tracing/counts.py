@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.guards import SymbolicTrace, base_name, current_trace
+from anylayer.graph.guards import Selected, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
@@ -54,15 +54,11 @@ def count_of(values: Any, most: Any) -> Any:
     key = values._value
     if key not in counts:
         at = len(counts) + 1
-        earlier = sorted(n for n in map(_ordinal, trace.empty) if n < at)
-        name = f"{running_graph().prefix}count{'_'.join(map(str, (at, *earlier)))}"
-        name += "".join(
-            f"f{_ordinal(n)}_{least}" for n, least in sorted(trace.filled.items()) if _ordinal(n) <= at
-        )
-        value = trace.count(name, most)
-        if value is None:
+        earlier = sorted(s.number for s in trace.empty if s.number < at)
+        found = trace.count(Selected(at, running_graph().prefix, tuple(earlier)), most)
+        if found is None:
             need_possible(values)
-        counts[key] = 0 if value is None else new_size(value, symbol(name))
+        counts[key] = 0 if found is None else new_size(found[1], symbol(found[0]))
     return counts[key]
 
 
@@ -161,14 +157,6 @@ def mask_of_size(n: Any) -> TracedArray | None:
     return next((TracedArray(graph, v) for v in masks), None)
 
 
-def _ordinal(name: str) -> int:
-    """Return which selection of the function a size counts. The further numbers in the name say which earlier
-    selections are empty in the trace, because other code may follow then.
-    """
-    number = name.rpartition("count")[2].partition("_")[0]
-    return int(number) if number.isdecimal() else 0  # 0: of an input
-
-
 def decide_size(a: Any, relation: str, b: Any) -> bool | None:
     """Return the answer of the running path to a comparison of two numbers, or None where there are no paths."""
     run = current_run.get()
@@ -203,17 +191,16 @@ def _selects(values: Any, least: int) -> Any:
 def _least(n: Any, values: Any) -> int:
     """Return to how many elements the trace fills selection `n`, or 0. `values`: its mask or number."""
     trace = current_trace.get()
-    name = next(iter(n.expression.symbols))
-    base = base_name(name)
-    if trace is None or base not in trace.filled:
+    count = None if trace is None else trace.counts[next(iter(n.expression.symbols))]
+    if trace is None or count is None or count.selected not in trace.filled:
         return 0
-    graph, least = running_graph(), trace.filled[base]
+    graph, least = running_graph(), trace.filled[count.selected]
     for number in sorted({1, least}):
         enough = _selects(values, number)
-        for other in map(base_name, trace.counts[name].limit.symbols):
+        for other in (trace.counts[m].selected for m in count.limit.symbols & trace.counts.keys()):
             larger = graph.filled.get((other, trace.filled.get(other, 0)))
             enough = enough if larger is None else enough & TracedArray(graph, larger)
-        graph.filled.setdefault((base, number), enough._value)
+        graph.filled.setdefault((count.selected, number), enough._value)
     return least
 
 

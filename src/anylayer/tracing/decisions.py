@@ -21,6 +21,7 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
+from anylayer.graph.guards import Selected
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
@@ -331,12 +332,12 @@ class _Paths:
             current_run.reset(token)
 
 
-def join_selected(graph: Graph, nothing: Graph, name: str, place: str) -> Graph:
-    """Return the graph of a function, joined with its trace `nothing` where the selection of size `name` is empty.
+def join_selected(graph: Graph, nothing: Graph, selected: Selected, place: str) -> Graph:
+    """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
     In `graph`, this selection is filled. place: the line that asks whether it is empty.
     """
-    condition = graph.filled.pop((name, 1))
+    condition = graph.filled.pop((selected, 1))
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
     others = graph.inline(nothing, graph.inputs)
     paths = _joined_paths(graph, condition, nothing, place)

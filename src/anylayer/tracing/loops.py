@@ -393,7 +393,7 @@ class _Closing:
         self.require_no_change_after_exits([*states], lists)
         size = next(v.shape[0] for v in _sized_arrays(self.start).values())
         inside = {v: o for o in self.graph.ops[self.start.ops :] for v in o.outputs}
-        self.remove()
+        ended = self.remove()
         try:
             body = MaskedBody(self.graph, size, inside)
             outputs = body.build({n: changed[n] for n in sized}, states, {n: x[0] for n, (x, _) in lists.items()})
@@ -401,6 +401,7 @@ class _Closing:
         except Unfit as error:
             raise self.unfit(str(error)) from error
         self.store(sized, finals, rows)
+        self.trace.ended |= ended
 
     def names_carried(self, changed: dict[str, tuple[Value, Value]], appended: list[Value]) -> list[str]:
         """Return the names of the local arrays that an iteration reads from the one before."""
@@ -420,8 +421,11 @@ class _Closing:
         """Return all values from which operators of the first iteration compute `values`."""
         return _sources(self.graph, values, self.start.ops)
 
-    def remove(self) -> None:
-        """Remove what the iterations have recorded from the graph, and their sizes from the trace."""
+    def remove(self) -> set[str]:
+        """Remove what the iterations have recorded from the graph, and their sizes, which it returns, from the
+        trace.
+        """
+        ended: set[str] = set()
         graph, trace, start = self.graph, self.trace, self.start
         graph.forget(start.ops)
         heads = {h.size for h in self.heads}
@@ -433,12 +437,15 @@ class _Closing:
         }
         for value in list(graph.counts)[start.counts :]:
             size = graph.counts.pop(value)
-            for name in size.expression.symbols - {start.size} if type(size) is Size else ():
+            names = size.expression.symbols - {start.size} if type(size) is Size else set()
+            ended |= names
+            for name in names:
                 for table in (trace.counts, trace.ranges):
                     table.pop(name, None)
                 trace.facts = {k: e for k, e in trace.facts.items() if name not in e.symbols}
         for _ in range(_SEEN * (self.end.counts - self.middle.counts)):  # later sizes get other names than these
             graph.counts[Value("removed", (), np.dtype(np.int64))] = 0
+        return ended
 
     def store(self, sized: Any, finals: dict[str, TracedArray], rows: dict[str, TracedArray]) -> None:
         """Give the local variables the results of the loop."""
