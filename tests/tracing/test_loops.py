@@ -442,3 +442,20 @@ def test_an_index_out_of_range_in_any_step_is_an_error(engine: str) -> None:
         classes[i] = -5 if step % 2 else 4
         with pytest.raises(EngineError, match=r"out of (data )?(range|bounds)"):
             run_graph(graph, [dets, classes, table], engine)
+
+
+@pytest.mark.parametrize(
+    "is_doubled",
+    [lambda m: len(m) == 0, lambda m: m.size > 0, lambda m: min(len(m), 1) > 0, lambda m: bool(len(m))],
+)
+def test_a_size_inside_of_a_loop_is_refused_after_it(is_doubled: Function) -> None:
+    def function(dets: Array) -> Any:
+        order = near = np.argsort(-dets[:, 4], kind="stable")
+        while order.size > 0:
+            i, rest = order[0], order[1:]
+            near = rest[dets[rest, 4] > dets[i, 4] - 0.1]
+            order = rest[dets[rest, 4] < dets[i, 4] - 0.2]
+        return dets * 2 if is_doubled(near) else dets
+
+    with pytest.raises(TraceError, match="one iteration of a loop has computed is used after the loop"):
+        traced(function, [TensorType.of((N, 5))])

@@ -264,6 +264,11 @@ def test_an_ir_refuses_numbers_that_bincount_may_not_count(tmp_path: Path) -> No
         (lambda b, s: np.unique(np.round(b), axis=0), "np.unique of rows"),
         (lambda b, s: np.insert(s, np.where(s > 0)[0], 1), "np.insert at several places"),
         (lambda b, s: s[: s[0]], "slice indices must be integers"),
+        (lambda b, s: [s * i for i in range(min(len(s[s > 0]), 1))] + [s], "range.. needs the values"),
+        (lambda b, s: [s for _ in range(len(s[s > 0]) // 30)] + [s], "cannot be an argument of range"),
+        (lambda b, s: s * [1, 2, 3][min(len(s[s > 0]), 2)], "indexing a NumPy array needs the values"),
+        (lambda b, s: [s] * (len(s[s > 0]) // 30 + 1), "cannot repeat the elements of a list"),
+        (lambda b, s: s * (len(s[s > 0]) & 64), "has no bits that could be recorded"),
     ],
 )
 def test_what_is_not_recorded_is_refused(function: Function, message: str) -> None:

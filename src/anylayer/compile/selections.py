@@ -19,7 +19,7 @@ from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
-from anylayer.graph.guards import Guard, Selected, SymbolicTrace, current_trace, symbolic_trace
+from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, symbolic_trace
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
@@ -78,8 +78,8 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
     def size(d: Any) -> Any:
         if not isinstance(d, Dim):
             return d
-        found = trace.count(Selected(0, d.base.name), d.base.maximum)
-        return 0 if found is None else new_size(found[1], symbol(found[0])) * d.factor
+        example = trace.count(SelectionKey(0, d.base.name), d.base.maximum)
+        return 0 if example is None else new_size(example[1], symbol(example[0])) * d.factor
 
     return TensorType(tuple(map(size, kind.shape)), kind.dtype)
 
@@ -88,7 +88,7 @@ def _check_conditions(
     graph: Graph,
     trace: SymbolicTrace,
     again: Callable[[SymbolicTrace], Graph],
-    not_empty: frozenset[Selected] = frozenset(),
+    not_empty: frozenset[SelectionKey] = frozenset(),
 ) -> Graph:
     """Remove the conditions on sizes that depend on data from a trace, and return the graph in which they are
     decided. Raises TraceError for one that cannot be.
@@ -133,7 +133,7 @@ def _check_conditions(
     return graph
 
 
-def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[Selected, int]:
+def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[SelectionKey, int]:
     """Return the selections to fill so that selection `name` certainly has an element, with their least numbers:
     a[1:][mask] can only have one if `a` has two.
     """
@@ -161,9 +161,9 @@ def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[Selecte
 def _traced_again(
     trace: SymbolicTrace,
     again: Callable[[SymbolicTrace], Graph],
-    empty: frozenset[Selected],
-    filled: Mapping[Selected, int],
-    not_empty: frozenset[Selected] = frozenset(),
+    empty: frozenset[SelectionKey],
+    filled: Mapping[SelectionKey, int],
+    not_empty: frozenset[SelectionKey] = frozenset(),
 ) -> Graph:
     """Trace the code once more where some selections are empty and others are filled, and return the graph."""
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as other:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -118,7 +118,7 @@ def _text(side: Expression | Real) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Selected:
+class SelectionKey:
     """A selection of a function, whose size depends on data: its number, and the prefix of the function's names.
 
     Number 0 is a size of the input `prefix`. `empty` are the numbers of the earlier selections that are empty in
@@ -129,7 +129,7 @@ class Selected:
     prefix: str
     empty: tuple[int, ...] = ()
 
-    def name(self, filled: Mapping[Selected, int]) -> str:
+    def name(self, filled: Mapping[SelectionKey, int]) -> str:
         """Return the name of its size where selections are filled: it may have more elements than elsewhere."""
         if not self.number:
             return self.prefix
@@ -145,7 +145,7 @@ class Count:
 
     example: int
     limit: Expression
-    selected: Selected
+    selected: SelectionKey
 
 
 @dataclass(slots=True)
@@ -173,14 +173,14 @@ class SymbolicTrace:
     symbols: Mapping[str, int] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)
     turn: int | None = None
-    empty: frozenset[Selected] = frozenset()
+    empty: frozenset[SelectionKey] = frozenset()
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
-    filled: Mapping[Selected, int] = field(default_factory=dict)
+    filled: Mapping[SelectionKey, int] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     layer: str = ""
 
-    def count(self, selected: Selected, most: Any) -> tuple[str, int] | None:
+    def count(self, selected: SelectionKey, most: Any) -> tuple[str, int] | None:
         """Return the name and an example of a size that depends on data: a number from 0 to `most`, which may be
         symbolic. Return None if the size is certainly 0 in this trace.
         """
@@ -213,6 +213,14 @@ class SymbolicTrace:
         except ZeroDivisionError:
             return False
 
+    def need_outside(self, symbols: Set[str]) -> None:
+        """Raise TraceError if a symbol is a size of an array that one iteration of a loop has computed."""
+        if not self.ended.isdisjoint(symbols):
+            raise refusal(
+                "the size of an array that one iteration of a loop has computed is used after the loop, whose "
+                "number of iterations is known only when the network runs"
+            )
+
     def depends_on_data(
         self, left: Expression | Real, relation: str, right: Expression | Real, result: bool
     ) -> bool:
@@ -221,11 +229,7 @@ class SymbolicTrace:
         Raises TraceError for a size of an array that one iteration of a loop has computed.
         """
         guard = Guard(left, relation if result else OPPOSITE[relation], right)
-        if not self.ended.isdisjoint(guard.symbols):
-            raise refusal(
-                "the size of an array that one iteration of a loop has computed is compared after the loop, whose "
-                "number of iterations is known only when the network runs"
-            )
+        self.need_outside(guard.symbols)
         if self.counts.keys().isdisjoint(guard.symbols):
             return False
         return not self.certain(guard) and not self.asks_for_nothing(guard)

@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.errors import TraceError
 from anylayer.graph.attributes import ATTRIBUTES
-from anylayer.graph.guards import Selected
+from anylayer.graph.guards import SelectionKey
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.graph.symbolic import Size
@@ -153,7 +153,7 @@ class Graph:
         self.inside: set[Value] = set()
         self.nothing: set[Value] = set()
         self.decided: Decisions | None = None
-        self.filled: dict[tuple[Selected, int], Value] = {}
+        self.filled: dict[tuple[SelectionKey, int], Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
         self._emitted: dict[Any, list[Value]] = {}

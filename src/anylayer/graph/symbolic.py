@@ -55,12 +55,16 @@ def _integers(function: Callable[[Any, Any], Any]) -> Any:
         e = _expression(other)
         if e is not None:
             return combined(self.expression, e, self, other)
+        if type(other) in (list, tuple, str):
+            self.need_fixed("cannot repeat the elements of a list")
         return function(self.as_real(), other) if _is_float(other) else NotImplemented
 
     def reflected(self: Size, other: Any) -> Any:
         e = _expression(other)
         if e is not None:
             return combined(e, self.expression, other, self)
+        if type(other) in (list, tuple, str):
+            self.need_fixed("cannot repeat the elements of a list")
         return function(SizeReal.of(other), self.as_real()) if _is_float(other) else NotImplemented
 
     return method, reflected
@@ -68,6 +72,16 @@ def _integers(function: Callable[[Any, Any], Any]) -> Any:
 
 def _is_float(x: object) -> bool:
     return isinstance(x, (float, np.floating))
+
+
+def _bits(name: str) -> Any:
+    """Return a method of int that reads the bits of a number."""
+
+    def method(self: Size, *args: Any) -> Any:
+        self.need_fixed("has no bits that could be recorded")
+        return getattr(int, name)(self, *args)
+
+    return method
 
 
 def _comparison(relation: str) -> Any:
@@ -113,16 +127,21 @@ class Size(int):
     __floordiv__, __rfloordiv__ = _integers(operator.floordiv)
     __mod__, __rmod__ = _integers(operator.mod)
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
+    __and__, __or__, __xor__ = _bits("__and__"), _bits("__or__"), _bits("__xor__")
+    __rand__, __ror__, __rxor__ = _bits("__rand__"), _bits("__ror__"), _bits("__rxor__")
+    __invert__, bit_length = _bits("__invert__"), _bits("bit_length")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
 
     def __hash__(self) -> int:
-        if depends_on_data(self) and is_users(sys._getframe(1)):
-            raise refusal(
-                "a number of selected elements, which is known only when the network runs, cannot be a key of a "
-                "dict or an element of a set"
-            )
+        if is_users(sys._getframe(1)):
+            self.need_fixed("cannot be a key of a dict or an element of a set")
         return int.__hash__(self)
+
+    def need_fixed(self, what: str) -> None:
+        """Raise TraceError if the size depends on data. what: what such a size cannot be, or do."""
+        if depends_on_data(self):
+            raise refusal(f"a number of selected elements, which is known only when the network runs, {what}")
 
     def as_real(self) -> SizeReal:
         """Return the size as a float."""
@@ -213,6 +232,9 @@ class SizeReal(float):
         return _new(SizeDouble, float(self), self.real_expression)
 
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
+    __and__, __or__, __xor__ = _bits("__and__"), _bits("__or__"), _bits("__xor__")
+    __rand__, __ror__, __rxor__ = _bits("__rand__"), _bits("__ror__"), _bits("__rxor__")
+    __invert__, bit_length = _bits("__invert__"), _bits("bit_length")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
     __hash__ = float.__hash__
@@ -317,7 +339,21 @@ def is_symbolic(x: object) -> bool:
 def depends_on_data(x: object) -> bool:
     """Return whether a size is computed from the number of elements that a mask selects."""
     trace = current_trace.get()
-    return type(x) is Size and trace is not None and not trace.counts.keys().isdisjoint(x.expression.symbols)
+    if type(x) is not Size or trace is None:
+        return False
+    return not (trace.counts.keys() | trace.ended).isdisjoint(x.expression.symbols)
+
+
+def looks_constant(x: object) -> bool:
+    """Return whether a size that depends on data has the same value in both traces of a function, as min(n, 2)
+    has, so that a plain number that is made of it would look like a constant.
+    """
+    trace = current_trace.get()
+    if type(x) is not Size or trace is None or not depends_on_data(x):
+        return False
+    step = 1 if trace.turn else -1
+    values = {**trace.symbols, **{name: count.example + step for name, count in trace.counts.items()}}
+    return not x.expression.symbols <= values.keys() or x.expression.value(values) == int(x)
 
 
 def is_empty(shape: Sequence[Any]) -> bool:
@@ -350,6 +386,8 @@ def extreme(function: str, first: Any, *others: Any) -> Any:
         if a is None or b is None or not (is_symbolic(found) or is_symbolic(x)):
             found = choose(found, x)
         else:
+            if trace is not None:
+                trace.need_outside(a.symbols | b.symbols)
             value = choose(int(found), int(x))
             found = new_size(value, _extremum(function, a, b, trace))
     return found

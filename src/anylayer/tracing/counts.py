@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.guards import Selected, SymbolicTrace, current_trace
+from anylayer.graph.guards import SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Value
 from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
@@ -55,10 +55,10 @@ def count_of(values: Any, most: Any) -> Any:
     if key not in counts:
         at = len(counts) + 1
         earlier = sorted(s.number for s in trace.empty if s.number < at)
-        found = trace.count(Selected(at, running_graph().prefix, tuple(earlier)), most)
-        if found is None:
+        example = trace.count(SelectionKey(at, running_graph().prefix, tuple(earlier)), most)
+        if example is None:
             need_possible(values)
-        counts[key] = 0 if found is None else new_size(found[1], symbol(found[0]))
+        counts[key] = 0 if example is None else new_size(example[1], symbol(example[0]))
     return counts[key]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
-from anylayer.graph.guards import Selected
+from anylayer.graph.guards import SelectionKey
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
@@ -332,7 +332,7 @@ class _Paths:
             current_run.reset(token)
 
 
-def join_selected(graph: Graph, nothing: Graph, selected: Selected, place: str) -> Graph:
+def join_selected(graph: Graph, nothing: Graph, selected: SelectionKey, place: str) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
     In `graph`, this selection is filled. place: the line that asks whether it is empty.
