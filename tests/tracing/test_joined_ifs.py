@@ -141,6 +141,26 @@ def index_in_range_in_one_side(x: Array) -> Any:
     return y
 
 
+@case
+def with_conditional_expressions_on_data(x: Array) -> Any:
+    y = x
+    for i in range(3):
+        for j in range(4):
+            y = y + x[i, j] if x[i, j] > 0 else y - 1
+    return y
+
+
+@case
+def writes_in_place(x: Array) -> Any:
+    y = x * 1
+    z = y[1:]
+    for v in x.ravel():
+        if v > 0:
+            y += v
+            z[0, 1] = v
+    return y, z
+
+
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
@@ -157,14 +177,6 @@ def test_matches_numpy(function: Function, engine: str) -> None:
             w = np.asarray(w)
             assert got.shape == w.shape and got.dtype == w.dtype
             np.testing.assert_allclose(got, w, rtol=1e-4, atol=1e-5)
-
-
-def writes_in_place(x: Array) -> Any:
-    y = x * 1
-    for v in x.ravel():
-        if v > 0:
-            y += v
-    return y
 
 
 def writes_afterwards(x: Array) -> Any:
@@ -191,25 +203,24 @@ def missing(x: Array) -> Any:
     return t
 
 
-def with_a_list(x: Array) -> Any:
-    rows = []
-    for v in x.ravel():
+def with_a_dict(x: Array) -> Any:
+    counts = {}
+    for i, v in enumerate(x.ravel()):
         if v > 0:
-            rows.append(v)
-    return x * len(rows)
+            counts[i] = v
+    return x * len(counts)
 
 
 @pytest.mark.parametrize(
     ("function", "rule"),
     [
-        (writes_in_place, r"write y = y \+ 1 in place of y \+= 1"),
         (writes_afterwards, r"write y = y \+ 1 in place of y \+= 1"),
         (
             other_kind,
             "'y' is a different kind of object after the two sides of this if; give it arrays of one shape",
         ),
         (missing, "UnboundLocalError"),
-        (with_a_list, r"more than 64 paths \(at test_joined_ifs.py"),
+        (with_a_dict, r"more than 64 paths \(at test_joined_ifs.py"),
     ],
 )
 def test_refused_with_a_remedy(function: Function, rule: str) -> None:

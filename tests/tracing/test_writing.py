@@ -31,6 +31,20 @@ def whole(x: Array, y: Array) -> Array:
 
 
 @case
+def row_at_a_place_of_data(x: Array, y: Array) -> Any:
+    o = x.copy()
+    i = y[:, 0].argmax() - 1
+    row, column = o[i], o[:, i, 1:]
+    row[0] = 5
+    column += 2
+    o[i, 0, 0] *= 3
+    i = y[:, 1].argmin()
+    flat = o[0][i].reshape(2, 2).T
+    flat[0] = -1
+    return o, row.T, column, flat
+
+
+@case
 def box_into_zeros(x: Array, y: Array) -> Array:
     o = np.zeros((4, 5, 6), np.float32, like=x)
     o[1:3, 1:4, 2:] = x

@@ -18,11 +18,12 @@ from anylayer.layer import Bound, Definition, Layer, Registry, bind
 from anylayer.layer.registry import registered
 from anylayer.network import ABSENT, Array, Node, Subgraph, TensorType
 from anylayer.tracing import constant_of, is_traced
+from anylayer.tracing.loop_operator import MAX_STEPS as _STEPS
 from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
-MAX_STEPS = 30_000
+MAX_STEPS = _STEPS
 """Limit on the steps of a Loop or a Scan."""
 _MAX_STEPS_IN_ALL = 2 * MAX_STEPS
 """Limit on the steps of a Loop or a Scan and of those inside it."""

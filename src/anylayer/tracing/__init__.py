@@ -25,6 +25,7 @@ from anylayer.tracing.size_arithmetic import constant_of, hold, size_list
 if TYPE_CHECKING:
     from anylayer.tracing import (
         causes,
+        changed_code,
         counts,
         decisions,
         dispatch,
@@ -33,15 +34,41 @@ if TYPE_CHECKING:
         loops,
         masks,
         python_numbers,
+        recorded_loops,
         size_arithmetic,
         substitution,
     )
 
 __all__ = [
-    "CodeTraits", "SizeDependsOnData", "TracedArray", "call_user", "causes", "code_traits", "compare",
-    "constant_of", "counts", "decisions", "dispatch", "grown", "hold", "is_traced", "joined_ifs", "loops",
-    "masks", "python_numbers", "record", "record_many", "running_graph", "size_arithmetic", "size_list",
-    "substituted", "substitution", "trace", "trace_checked",
+    "CodeTraits",
+    "SizeDependsOnData",
+    "TracedArray",
+    "call_user",
+    "causes",
+    "changed_code",
+    "code_traits",
+    "compare",
+    "constant_of",
+    "counts",
+    "decisions",
+    "dispatch",
+    "grown",
+    "hold",
+    "is_traced",
+    "joined_ifs",
+    "loops",
+    "masks",
+    "python_numbers",
+    "record",
+    "record_many",
+    "recorded_loops",
+    "running_graph",
+    "size_arithmetic",
+    "size_list",
+    "substituted",
+    "substitution",
+    "trace",
+    "trace_checked",
 ]  # fmt: skip
 
 sys.modules[__name__].__class__ = NamesByFile

@@ -110,12 +110,12 @@ class TracedArray(_Base):
 
     def _assign(self, new: Array) -> None:
         """Overwrite the array, and the array of which it is a view, with `new` of the same shape and dtype."""
-        tracing.decisions.refuse_write_in_a_side()
         self._decide_view()
         content = new._up_to_date() if isinstance(new, TracedArray) else new
         self._graph = new._graph if isinstance(new, TracedArray) else self._graph
         view = self._view
         if view is None:
+            tracing.decisions.note_write(self)
             if self._owner:
                 self._note_write()
             self._content = content
@@ -145,10 +145,10 @@ class TracedArray(_Base):
 
     def _dummy(self) -> Array:
         """Return a NumPy array with the shape, dtype and memory layout that this array has in NumPy."""
-        if self._view is not None:
-            return np.asarray(self._view.replay(self._view.parent._dummy()))
         if self._memory_layout is not None:
             return self._memory_layout()
+        if self._view is not None:
+            return np.asarray(self._view.replay(self._view.parent._dummy()))
         return np.zeros(stand_for(self.shape), self.dtype)
 
     def _decide_view(self) -> None:
@@ -371,6 +371,12 @@ def is_traced(x: object) -> bool:
 def copy_of(x: TracedArray) -> TracedArray:
     """Return a new array, not a view, with the content of `x`."""
     return TracedArray(x._graph, x._up_to_date())
+
+
+def restore(writes: dict[int, tuple[TracedArray, Value | Array]]) -> None:
+    """Undo writes to arrays: see decisions.Writes."""
+    for x, content in writes.values():
+        x._content, x._version = content, x._version + 1
 
 
 def wrapped(graph: Graph, x: Any) -> Any:

@@ -50,20 +50,26 @@ def trace_checked(
     record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
     object whose code and state are examined (default: the function).
 
-    Code with more paths than the limit is traced again with ifs that are joined: see joined_ifs.
+    Code with more paths than the limit is traced again with ifs that are joined, and then with loops that are
+    recorded: see joined_ifs, recorded_loops.
 
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
     try:
         return _attempts(function, types, prefix, rebuild, subject)
-    except tracing.decisions.TooManyPaths as error:
+    except (tracing.decisions.JoinError, TooManyOperators) as error:
+        first: TraceError = error
+    for how in ("ifs", "loops"):
         again = rebuild() if rebuild is not None else function
         try:
-            with tracing.decisions.join_ifs():
+            with tracing.decisions.change_code(how):
                 return _attempts(again, types, prefix, rebuild, subject)
-        except TraceError as cause:
-            raise tracing.joined_ifs.with_reason(error, cause) from None
+        except SizeDependsOnData:
+            raise
+        except TraceError as error:
+            cause = error
+    raise tracing.joined_ifs.with_reason(first, cause)
 
 
 def _attempts(
@@ -90,16 +96,17 @@ def _attempts(
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
     first: TraceError | None = None
     try:
-        if not tracing.decisions.joins_ifs():
+        if not tracing.decisions.changes_code():
             return _trace_twice(function, types, prefix, None, subject)
     except (SizeDependsOnData, tracing.decisions.TooManyPaths):
         raise
     except TraceError as error:
         first = error
     again = rebuild() if rebuild is not None else function
+    limit = _MAX_OPEN_OPERATORS if tracing.decisions.changes_code() == "ifs" else _MAX_OPERATORS
     try:
         with tracing.substitution.substitute_numpy() as counterpart:
-            return _trace_twice(again, types, prefix, _MAX_OPERATORS, subject, counterpart)
+            return _trace_twice(again, types, prefix, limit, subject, counterpart)
     except _UserError as error:  # the substitute may have caused it
         chosen = error if first is None or isinstance(first, _UserError) else first
         raise chosen from chosen.__cause__

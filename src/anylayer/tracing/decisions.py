@@ -59,13 +59,19 @@ class Decision:
         return mine == (other.condition, other.place, other.position, other.depth)
 
 
+Writes = dict[int, tuple[TracedArray, Any]]
+"""Arrays that are written to, each with its content before, by their ids."""
+
+
 class Run:
     """One run of a function: decision k gets `answers[k]`, and False where the list ends.
 
     `taken` are the decisions so far. A question that was asked before gets the same answer again. `is_possible` is
     false once answers contradict each other, so that the network never takes this path. `raised` is the last
     exception that the code raises in NumPy, too: see may_raise. `sides` are the sides of joined ifs that run now,
-    `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions.
+    `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions. `writes`
+    are the arrays that each of these sides and each body of a recorded loop has written to, the innermost last.
+    `loops` are the recorded loops whose bodies run now.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
@@ -76,6 +82,8 @@ class Run:
         self.sides: list[Decision] = []
         self.joined: list[Decision] = []
         self.chosen: list[tuple[TracedArray, int]] = []
+        self.writes: list[Writes] = []
+        self.loops: list[Any] = []
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
@@ -101,7 +109,8 @@ class Run:
         """Begin one side of a joined if."""
         side = replace(decision, answer=answer)
         self.sides.append(side)
-        self.joined.append(side)
+        if not self.loops:
+            self.joined.append(side)
         self._known[side.condition] = answer
 
     def leave(self) -> None:
@@ -120,6 +129,11 @@ class Run:
 
     def _answer(self, condition: Value, recorded: int) -> bool:
         at = len(self.taken)
+        if self.loops:
+            raise refusal(
+                "the values of the arrays decide in a loop, but not by the condition of an if whose sides only "
+                "change local variables, arrays and lists; write such an if"
+            )
         if at >= MAX_PATHS - 1:
             raise too_many(self.taken)
         frame = outer = user_frame()
@@ -134,7 +148,7 @@ class Run:
 
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 """The run that answers decisions; None where they are refused."""
-_joins: ContextVar[bool] = ContextVar("joins", default=False)
+_changes: ContextVar[str] = ContextVar("changes", default="")
 
 
 def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -173,29 +187,38 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
 
 
 @contextmanager
-def join_ifs() -> Iterator[None]:
-    """Let copies of the user's functions join their ifs inside the context."""
-    token = _joins.set(True)
+def change_code(how: str) -> Iterator[None]:
+    """Let copies of the user's functions join their ifs inside the context, with "loops" also record loops."""
+    token = _changes.set(how)
     try:
         yield
     finally:
-        _joins.reset(token)
+        _changes.reset(token)
 
 
-def joins_ifs() -> bool:
-    """Return whether copies of the user's functions join their ifs."""
-    return _joins.get()
+def changes_code() -> str:
+    """Return how copies of the user's functions are changed: "ifs", "loops" or ""."""
+    return _changes.get()
 
 
-class TooManyPaths(TraceError):
+class JoinError(TraceError):
+    """The results of two paths between which the values of the arrays decide cannot be joined."""
+
+
+class TooManyPaths(JoinError):
     """The values of the arrays decide between more paths than the limit."""
 
 
-def refuse_write_in_a_side() -> None:
-    """Refuse a write to an array in one side of a joined if, which would stay after the other side."""
+def records_loop() -> bool:
+    """Return whether the body of a loop is recorded now: see recorded_loops."""
+    return bool(getattr(current_run.get(), "loops", False))
+
+
+def note_write(x: TracedArray) -> None:
+    """Note that an array is written to, before its content changes."""
     run = current_run.get()
-    if run is not None and run.sides:
-        raise refusal("an array is written to in one side of an if; write y = y + 1 in place of y += 1")
+    if run is not None and run.writes:
+        run.writes[-1].setdefault(id(x), (x, x._content))
 
 
 def truth(x: TracedArray) -> bool:
@@ -283,6 +306,7 @@ class _Paths:
                     if outputs is None or others is None or not is_same
                     else f"forward returns {len(outputs)} outputs in one branch and {len(others)} in the other",
                     place=decision.place,
+                    kind=JoinError,
                 )
             sides = (outputs, others) if decision.answer else (others, outputs)
             outputs = [join(self.graph, decision, a, b, f"output {i}") for i, (a, b) in enumerate(zip(*sides))]
@@ -327,6 +351,7 @@ class _Paths:
                 f'forward raised "{kind}: {text}" where the condition here is {last.answer}, which a graph cannot '
                 "do; return a value in this branch, or use np.where",
                 place=last.place,
+                kind=JoinError,
             ) from error
         finally:
             current_run.reset(token)
@@ -396,6 +421,7 @@ def join(
             f"{what} is {a.type} {sides[0]}, and {b.type} {sides[1]}; return arrays of one dtype that differ in "
             "their first size at most",
             place=decision.place,
+            kind=JoinError,
         )
     condition: Any = TracedArray(graph, decision.condition)
     parts: list[Array] = [TracedArray(graph, a), TracedArray(graph, b)]

@@ -150,6 +150,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     graph = graph_of(sources)
     if graph is None:
         raise TypeError(f"np.{ufunc.__name__} is called without a traced array")
+    if ufunc in (np.equal, np.not_equal) and any(x is None for x in inputs) and not sources[0].ndim:
+        return np.bool_(ufunc is np.not_equal)  # a number is never None
     if method == "at":
         rules.writing.ufunc_at(ufunc, *inputs)
         return None

@@ -7,8 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.place import refusal
-from anylayer.tracing.array import Selection
+from anylayer.graph.symbolic import same_shape
+from anylayer.tracing.array import Selection, TracedArray, selected
+
+_NUMBERS = (bool, int, float, np.generic)
+"""The types of elements of a row, other than traced ones."""
 
 
 class TracedList(Selection):
@@ -26,18 +31,91 @@ class TracedList(Selection):
         raise TypeError("the __class__ of a traced list cannot be set")
 
 
-class GrownList(TracedList):
-    """A list after a loop: some elements, then one for each row of an array whose size depends on data."""
+class Growing(TracedList):
+    """A list to which code appends elements that may depend on data, also in one side of an if.
 
-    __slots__ = ("array", "before", "rows")
+    entries: rows (K, ...), and the mask (K,) of those that belong to the list, or None for all. A row is appended
+    where the conditions hold of those sides of ifs that have begun after the list was made.
+    `element` is the type of an element: int, float or bool, list or tuple of numbers, or None for arrays and
+    NumPy's numbers.
+    """
 
-    def __init__(self, before: Sequence[Any], rows: Any) -> None:
-        self.before, self.rows = list(before), rows
+    __slots__ = ("element", "entries", "loops", "sides")
+
+    def __init__(self, element: Any = None) -> None:
+        self.element = element
+        self.entries: list[tuple[Any, Any]] = []
+        self.sides, self.loops = (len(running) for running in self._running())
+
+    def _running(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the sides of ifs and the bodies of loops that are recorded now."""
+        run = tracing.decisions.current_run.get()
+        return ([], []) if run is None else (run.sides, run.loops)
+
+    def append(self, x: Any) -> None:
+        if len(self._running()[1]) != self.loops:
+            raise refusal("a loop on data appends to a list of another function; return the elements instead")
+        numbers = tracing.python_numbers.as_arrays(x)
+        parts = list(numbers) if type(x) in (list, tuple) else [numbers]
+        if not parts or not all(type(v) is TracedArray or isinstance(v, _NUMBERS) for v in parts):
+            raise refusal(
+                f"{type(x).__name__} is appended to a list in a loop on data; append numbers, arrays, or lists "
+                "and tuples of numbers"
+            )
+        row: Any = np.stack([v if type(v) is TracedArray else np.asarray(v) for v in parts])
+        row = row if type(row) is TracedArray else TracedArray(tracing.running_graph(), row)
+        is_nested = type(x) in (list, tuple)
+        self.add(
+            row[None] if is_nested else row, None, type(x) if is_nested else tracing.python_numbers.kind_of(x)
+        )
+
+    def add(self, rows: Any, mask: Any, element: Any) -> None:
+        """Append those of the rows for which the mask is true."""
+        for d in self._running()[0][self.sides :]:
+            condition: Any = TracedArray(tracing.running_graph(), d.condition)
+            here = condition if d.answer else ~condition
+            mask = np.broadcast_to(here, rows.shape[:1]) if mask is None else mask & here
+        first, before = (self.entries[0][0], self.element) if self.entries else (rows, element)
+        if (rows.dtype, element) != (first.dtype, before) or not same_shape(rows.shape[1:], first.shape[1:]):
+            raise refusal(
+                "the elements that a loop appends to a list differ in type, dtype or shape; append elements of "
+                "one kind, such as float(x) in each place"
+            )
+        self.element = element
+        self.entries.append((rows, mask))
+
+    def together(self) -> tuple[Any, Any]:
+        """Return all rows, and their mask, or None for all."""
+        if len(self.entries) == 1:
+            return self.entries[0]
+        rows = np.concatenate([rows for rows, _ in self.entries])
+        if all(mask is None for _, mask in self.entries):
+            return rows, None
+        graph = tracing.running_graph()
+        masks = [TracedArray(graph, np.ones((), bool)) if m is None else m for _, m in self.entries]
+        return rows, np.concatenate([np.broadcast_to(m, r.shape[:1]) for (r, _), m in zip(self.entries, masks)])
+
+
+class GrownList(Growing):
+    """A list after a loop: some elements, then the rows."""
+
+    __slots__ = ("array", "before")
+
+    def __init__(self, before: Sequence[Any], rows: Any, mask: Any = None, element: Any = None) -> None:
+        super().__init__()
+        self.before = list(before)
+        self.add(rows, mask, element)
         self.array: Any = None
+
+    def append(self, x: Any) -> None:
+        super().append(x)
+        self.array = None
 
     def made(self) -> Any:
         if self.array is None:
-            self.array = np.concatenate([np.stack(self.before), self.rows]) if self.before else self.rows
+            rows, mask = self.together()
+            rows = rows if mask is None else selected(rows[mask])
+            self.array = np.concatenate([np.stack(self.before), rows]) if self.before else rows
         return self.array
 
     def join(self, function: Any, axis: int = 0) -> Any:
@@ -54,11 +132,17 @@ class GrownList(TracedList):
         return x[:, 0] if x.shape[1] == 1 else x.reshape(-1, *x.shape[2:])
 
     def __getitem__(self, key: Any) -> Any:
-        element = self.made()[key]
-        return GrownList([], element) if isinstance(key, slice) else element
+        if self.element in (list, tuple) and not isinstance(key, slice):
+            self._refuse()
+        if self.element is not None and self.before:
+            self._refuse()
+        x = self.made()[key]
+        if isinstance(key, slice):
+            return GrownList([], x, element=self.element)
+        return x if self.element is None else tracing.python_numbers.number(x, self.element)
 
     def copy(self) -> GrownList:
-        return GrownList(self.before, self.rows)
+        return GrownList(self.before, *self.together(), self.element)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise refusal(
@@ -68,13 +152,29 @@ class GrownList(TracedList):
 
     __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
     __delitem__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
-    append = extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
+    extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
 
     def __len__(self) -> int:
         return len(self.made())
 
     def __bool__(self) -> bool:
         return bool(self.made().shape[0] > 0)
+
+
+class LoopList(Growing):
+    """A list while the body of a loop is recorded, which only appends to it."""
+
+    __slots__ = ()
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refusal(
+            "a list is read in the loop on data that appends to it; keep its length or its last element in a "
+            "variable of its own"
+        )
+
+    made = __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = _refuse
+    __setitem__ = __getitem__ = __delitem__ = __len__ = __bool__ = __reversed__ = __array__ = __repr__ = _refuse
+    __format__ = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse
 
 
 class Unreadable:
@@ -113,7 +213,7 @@ class ListOfArray(TracedList):
     def made(self) -> Any:
         """Return the array in the dtype of Python's numbers."""
         kind = self.array.dtype.kind
-        return self.array if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
+        return self.array.copy() if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
 
     def __getitem__(self, key: Any) -> Any:
         return self.array[key].tolist()
@@ -132,4 +232,42 @@ class ListOfArray(TracedList):
 
     __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
     __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
+    append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse
+
+
+class NumberList(ListOfArray):
+    """A list of numbers of one type, whose elements a loop on data replaces. `array` holds them."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, numbers: Sequence[Any], kind: type) -> None:
+        parts = [tracing.python_numbers.as_dtype_of(x, kind) for x in numbers]
+        self.array = TracedArray(tracing.running_graph(), np.zeros(len(parts), parts[0].dtype))
+        self.array[:] = np.stack(parts)
+        self.kind = kind
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            self._refuse()
+        return tracing.python_numbers.number(self.array[key], self.kind)
+
+    def __setitem__(self, key: Any, value: Any) -> None:  # type: ignore[override]  # refused in the base class
+        if isinstance(key, slice) or tracing.python_numbers.kind_of(value) is not self.kind:
+            raise refusal(
+                f"an element of a list of {self.kind.__name__} becomes something else in a loop on data; keep "
+                "the type of its elements"
+            )
+        self.array[key] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refusal(
+            "a list whose elements a loop on data replaces can be read, measured and made an array: np.array(x), "
+            "x[i], len(x); make it an array for anything else"
+        )
+
+    __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __delitem__ = _refuse
+    __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
     append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse

@@ -18,6 +18,9 @@ from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of, running_graph, trace
 
+MAX_STEPS = 30_000
+"""The largest number of steps of a loop."""
+
 
 def record_loop(
     step: Callable[[list[Any]], Sequence[Any]],
@@ -53,8 +56,7 @@ def record_loop(
             [*arrays[: 2 + len(states)], *(next(rest) if type(x) is TracedArray else x for x in others)]
         )
         if limit is None:
-            too_many = np.logical_and(arrays[0] == most - 1, go)
-            go = gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
+            go = end_at(most, arrays[0], go)
         return [go, *values]
 
     inner = trace(body, types, prefix=f"{graph.prefix}loop{len(graph.ops)}/", limit=graph.limit)
@@ -84,6 +86,12 @@ def record_loop(
     if rows and type(steps) is not int:
         graph.selections.append(outputs[len(states)])
     return [TracedArray(graph, v) for v in outputs]
+
+
+def end_at(most: int, step: Any, go: Any) -> Any:
+    """Return the condition of a loop, with an index that engines refuse if it still holds after `most` steps."""
+    too_many = np.logical_and(step == most - 1, go)
+    return gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
 
 
 def value_of(x: Any) -> Value:

@@ -11,32 +11,38 @@ from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
 from anylayer.tracing.array import Selection, TracedArray
-from anylayer.tracing.grown import GrownList
+from anylayer.tracing.grown import NumberList, TracedList
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.state import Snapshot
 
+OWN_PREFIX = "_anylayer_"
+"""How the names of variables begin that changed code has in addition: see changed_code."""
 _RECORDED = "a recorded array"
 
 
 class LoopState(Snapshot):
     """The values of everything that the code of a frame can reach: local variables, closures and globals.
 
-    Recorded arrays are equal to each other. `sizes` holds the sizes that depend on data, which two iterations name
-    differently.
+    Recorded arrays are equal to each other. `arrays` are all arrays of which these are views, by id. `sizes` holds
+    the sizes that depend on data, which two iterations name differently.
     """
 
     def __init__(self, frame: FrameType, variables: Mapping[str, Any]) -> None:
+        variables = {n: x for n, x in variables.items() if not n.startswith(OWN_PREFIX)}
         self.sizes: dict[str, Any] = {}
+        self.arrays: dict[int, TracedArray] = {}
         self.variables = set(variables)
         closure = tuple(CellType() for _ in frame.f_code.co_freevars)
         reach = Reach(FunctionType(frame.f_code, frame.f_globals, closure=closure))
-        grown = {name: x for name, x in variables.items() if type(x) is GrownList}
+        grown = {name: x for name, x in variables.items() if issubclass(type(x), TracedList)}
         for name, x in variables.items():
             if name not in grown:
                 reach.add(name, x)
         super().__init__(reach)
+        self.is_complete = reach.is_complete
         for name, x in grown.items():
+            self._add_array(x)
             self._seen[id(x)] = x  # keeps the object, so that no other gets its id
             self.values[name] = id(x)
 
@@ -47,6 +53,7 @@ class LoopState(Snapshot):
         elif type(x) is PythonNumber:
             self.values[name] = x.kind, x.array._value
         elif type(x) is TracedArray:
+            self.arrays[id(x._base())] = x._base()
             content = x._content
             const = content.const if isinstance(content, Value) else content
             elements = None if const is None else elements_of(const)
@@ -59,12 +66,18 @@ class LoopState(Snapshot):
         elif issubclass(type(x), Selection):
             self.values[name] = (_RECORDED,)
         elif type(x).__module__.startswith("anylayer."):
+            self._add_array(x)
             self._seen[id(x)] = x  # keeps the object, so that no other gets its id
             self.values[name] = id(x)
         elif type(x) is slice:
             self.take(name, (x.start, x.stop, x.step))
         else:
             super().take(name, x)
+
+    def _add_array(self, x: Any) -> None:
+        """Add the array of a list whose elements are replaced."""
+        if type(x) is NumberList:
+            self.arrays[id(x.array)] = x.array
 
     def holds(self, x: object) -> bool:
         """Return whether this object itself refers to a container."""

@@ -29,6 +29,7 @@ from anylayer.graph.place import is_users, place_of, position_of, refusal, user_
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.decisions import records_loop
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
@@ -96,6 +97,8 @@ class Loops:
         The loop ends then in any case if the rest of the iteration only selects from the others, of which there
         are none. This is checked where the loop is closed.
         """
+        if records_loop():
+            return None
         frame = _users_frame(sys._getframe(1))
         name = next(iter(guard.symbols), "")
         heads = [h[-1] for (f, p), h in self.heads.items() if f is frame and h and _is_in_while(frame, p)]
@@ -118,7 +121,7 @@ class Loops:
         here.
         """
         frame = _users_frame(sys._getframe(1))
-        if not is_users(frame) or not trace.asks_for_nothing(guard):
+        if records_loop() or not is_users(frame) or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
         key = frame, position_of(frame)

@@ -70,6 +70,11 @@ class Reach:
         self._follow()
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all objects were inspected."""
+        return len(self._seen) < _MAX_OBJECTS
+
+    @property
     def handles_warnings(self) -> bool:
         """Whether the code turns warnings into exceptions, or records them."""
         return not (_WARNING_FILTERS.isdisjoint(self.names) or _RAISE_OR_RECORD.isdisjoint(self.names))

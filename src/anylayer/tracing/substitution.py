@@ -26,7 +26,7 @@ from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph
 from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.decisions import joins_ifs
+from anylayer.tracing.decisions import changes_code
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
 from anylayer.tracing.python_numbers import MATH, PythonNumber
@@ -138,7 +138,7 @@ class Counterparts:
         self._builtins = {
             **vars(builtins),
             **substitution_symbolic.BUILTINS,
-            **(tracing.joined_ifs.BUILTINS if joins_ifs() else {}),
+            **(tracing.joined_ifs.builtins_of_changed_code() if changes_code() else {}),
             "__import__": self._import,
         }
         self._made: dict[int, tuple[Any, Any]] = {}
@@ -253,7 +253,7 @@ class Counterparts:
         else:
             new_cells = tuple(self._cell(c, name) for c, name in zip(cells, f.__code__.co_freevars))
         space = vars(self._module(f.__globals__)) if users else f.__globals__
-        code = tracing.joined_ifs.with_joined_ifs(f.__code__) if users and joins_ifs() else f.__code__
+        code = tracing.changed_code.with_changed_code(f.__code__) if users and changes_code() else f.__code__
         new = types.FunctionType(code, space, f.__name__, None, new_cells or None)
         new.__qualname__, new.__module__, new.__doc__ = f.__qualname__, f.__module__, f.__doc__
         new.__annotations__ = f.__annotations__

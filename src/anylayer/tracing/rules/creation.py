@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from anylayer import tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one, stand_for
 from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
@@ -102,6 +103,11 @@ def array(
     ndmin: int = 0,
 ) -> Any:
     """Implement np.array, also for traced arrays and lists of them."""
+    if dtype is None and issubclass(type(object), tracing.grown.Growing):
+        tracing.running_graph().note(
+            "an array of an empty list is float64 of shape (0,) in NumPy, and has the dtype and columns of the "
+            "elements here; write np.array(x, np.int64).reshape(-1, 2), for example"
+        )
     object = as_arrays(selected(object))
     if type(object) in (list, tuple) and any(issubclass(type(z), Composite) for z in object) and dtype is None:
         return np.stack(object)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from anylayer.tracing.size_arithmetic import hold
 
 
 def getitem(x: TracedArray, key: Any) -> Any:
-    """Return x[key]: a view for slices and integers, a copy for index arrays."""
+    """Return x[key]: a view for slices and integers, which may depend on data, a copy for index arrays."""
     key = as_key(selected(key))
+    single = all(map(_is_single, key)) if type(key) is tuple else _is_single(key)
     if traced_masks(key):
         key = tracing.masks.with_positions(key)
         selection = tracing.masks.select_masked(x, key)
@@ -34,8 +35,12 @@ def getitem(x: TracedArray, key: Any) -> Any:
         return _window(x, windows)
     resolved_key = resolved(key)
     parsed = parse(resolved_key, x.shape)
-    if parsed.basic:
-        result = basic_view(x, resolved_key)
+    if parsed.basic or single:
+        if parsed.basic:
+            result = basic_view(x, resolved_key)
+        else:
+            result = _scalar_or_view(x, resolved_key, lambda p: select_elements(p, parse(resolved_key, p.shape)))
+            result._memory_layout = lambda: np.asarray(x._dummy()[dummies(resolved_key)])
         if result._view is not None:
             result._view.key = key
         return result
@@ -61,6 +66,21 @@ def basic_view(x: TracedArray, key: Any, content: Array | None = None) -> Traced
             return _basic(p, parsed)
         return _basic(hold(running_graph(), p), parsed) if is_sized(key) else p[key]
 
+    return _scalar_or_view(x, key, replay, content)
+
+
+def _is_single(item: Any) -> bool:
+    """Return whether an item of a key is part of basic indexing: a slice, None, an Ellipsis, an integer."""
+    if type(item) is TracedArray:
+        return item._scalar and item.dtype.kind in "iu"
+    integer = isinstance(item, (int, np.integer)) and item is not True and item is not False
+    return item is None or item is Ellipsis or integer or isinstance(item, slice)
+
+
+def _scalar_or_view(
+    x: TracedArray, key: Any, replay: Callable[[Array], Array], content: Array | None = None
+) -> TracedArray:
+    """Return the scalar, or the view, that x[key] is in NumPy for a key of basic indexing."""
     result = view_of(x, replay, lambda p, new: rules.writing.content_after_write(p, key, new), content=content)
     ellipsis = any(p is Ellipsis for p in (key if type(key) is tuple else (key,)))
     result._scalar = result.ndim == 0 and not ellipsis

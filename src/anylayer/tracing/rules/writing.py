@@ -264,8 +264,10 @@ def flat_positions(x: Array, parsed: Key) -> Array:
             continue
         start, n, step = bounds.get(axis, (0, size, 1))
         line = start + step * arange(n)
-        where = layout.index(axis) if axis in layout else len(layout) - 1
-        indices.append(line.reshape([-1] + [1] * (len(layout) - 1 - where)))
+        if axis not in layout:  # rank 0: OpenVINO removes an addition of [0], and the axis with it
+            indices.append(line.reshape(()))
+            continue
+        indices.append(line.reshape([-1] + [1] * (len(layout) - 1 - layout.index(axis))))
     return flat_index(indices, x.shape)
 
 

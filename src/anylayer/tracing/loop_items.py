@@ -1,0 +1,156 @@
+"""What a loop carries from step to step, and what it iterates over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anylayer.graph.place import refusal
+from anylayer.graph.symbolic import same_shape
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.python_numbers import PythonNumber, as_arrays, as_dtype_of, kind_of, number
+from anylayer.tracing.record import running_graph
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The kind of a value that a loop carries.
+
+    name: "number", "scalar", "array" or "tuple". of: the Python type of a number. items: the kinds in a tuple.
+    """
+
+    name: str
+    of: Any = None
+    dtype: Any = None
+    shape: tuple[Any, ...] = ()
+    items: tuple[Kind, ...] = ()
+
+    def fits(self, other: Kind) -> bool:
+        mine, others = (
+            (self.name, self.of, self.dtype, len(self.items)),
+            (other.name, other.of, other.dtype, len(other.items)),
+        )
+        return (
+            mine == others and same_shape(self.shape, other.shape) and all(map(Kind.fits, self.items, other.items))
+        )
+
+    def leaves(self) -> Iterator[Kind]:
+        if self.name == "tuple":
+            for k in self.items:
+                yield from k.leaves()
+        else:
+            yield self
+
+    def value(self, arrays: Iterator[Any]) -> Any:
+        """Return the value of this kind that consists of these arrays."""
+        if self.name == "tuple":
+            return tuple(k.value(arrays) for k in self.items)
+        x = next(arrays)
+        if self.name == "number":
+            return number(x, self.of)
+        x._scalar = self.name == "scalar"
+        return x
+
+
+def kind_in(x: Any) -> Kind | None:
+    """Return the kind of a value, or None if a loop cannot carry it."""
+    if type(x) is tuple:
+        items = [kind_in(v) for v in x]
+        return None if None in items else Kind("tuple", items=tuple(k for k in items if k is not None))
+    of = kind_of(x)
+    if of is not None:
+        return Kind("number", of, np.asarray(of()).dtype)
+    if issubclass(type(x), np.generic) and x.dtype.kind in "biuf":
+        return Kind("scalar", None, x.dtype)
+    if type(x) is TracedArray:
+        return Kind("scalar" if x._scalar else "array", None, x.dtype, tuple(x.shape))
+    return None
+
+
+def arrays_in(x: Any) -> list[Any]:
+    """Return the arrays of which a value consists."""
+    if type(x) is tuple:
+        return [a for v in x for a in arrays_in(v)]
+    of = kind_of(x)
+    return [as_dtype_of(x, of) if of is not None else x if type(x) is TracedArray else np.asarray(x)]
+
+
+class Items:
+    """What a `for` iterates over: a number of steps, and the item of a step."""
+
+    def __init__(self, steps: Any, item: Callable[[Any], Any]) -> None:
+        self.steps, self.item = steps, item
+
+
+def evaluate(parts: tuple[Any, ...]) -> Any:
+    """Return what the expression of a `for` iterates over: Items, or any other iterable."""
+    function, *rest = parts
+    if function is None:
+        return rest[0]
+    args = [evaluate(x) for x in rest]
+    if function is range and any(kind_of(x) is None for x in args):
+        args = [as_int(x) for x in args]
+    items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
+    if function is range and any(type(x) is PythonNumber for x in args):
+        return _range(args)
+    if function is enumerate and items:
+        (x,), start = items, (args[1] if len(args) > 1 else 0)
+        return Items(x.steps, lambda k: (k + start, x.item(k)))
+    if function is reversed and items:
+        (x,) = items
+        return Items(x.steps, lambda k: x.item(_size(x.steps) - 1 - k))
+    if function is zip and args and len(items) == len(args) and all(type(x.steps) is int for x in items):
+        return Items(min(x.steps for x in items), lambda k: tuple(x.item(k) for x in items))
+    return function(*(iter_of(x) if type(x) is Items else x for x in args))
+
+
+def as_int(x: Any) -> Any:
+    """Return an argument of range as a Python number, where it is a NumPy integer that depends on data."""
+    if type(x) is TracedArray and x._scalar and x.dtype.kind in "iu" and x._const() is None:
+        return number(x.astype(np.int64), int)
+    return x
+
+
+def _size(n: Any) -> Any:
+    return number(n, int) if type(n) is TracedArray else n
+
+
+def _range(args: Sequence[Any]) -> Items:
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    if type(step) is PythonNumber or not step:
+        raise refusal("the step of a range depends on data; use a fixed step")
+    n = (stop - start + (step - (1 if step > 0 else -1))) // step
+    steps = np.maximum(as_arrays(n), 0)
+    return Items(steps, lambda k: start + k * step)
+
+
+def iter_of(x: Items) -> Iterator[Any]:
+    """Return the items one by one, where their number is fixed."""
+    if type(x.steps) is not int:
+        raise refusal("this iterates a number of times that depends on data; loop over range(...) directly")
+    return (x.item(k) for k in range(x.steps))
+
+
+def items_of(x: Any) -> Items | None:
+    if type(x) is Items:
+        return x
+    if type(x) is range:
+        return Items(len(x), lambda k: x.start + k * x.step)
+    if type(x) is TracedArray and x.ndim:
+        n = x.shape[0]
+        return Items(n, lambda k: x[k])
+    if type(x) in (list, tuple) and x:
+        kinds = [kind_in(v) for v in x]
+        first = kinds[0]
+        if first is not None and first.name != "array" and all(k is not None and first.fits(k) for k in kinds):
+            columns = [np.stack(c) for c in zip(*map(arrays_in, x))]
+            return Items(len(x), lambda k: first.value(iter([_at(c, k) for c in columns])))
+    return None
+
+
+def _at(column: Any, k: Any) -> Any:
+    graph = running_graph()
+    return (column if type(column) is TracedArray else TracedArray(graph, column))[k]
