@@ -161,7 +161,7 @@ def test_float8_is_dequantized() -> None:
             "DequantizeLinear",
             [np.ones((2, 2), F)],
             {"axis": 1, "block_size": 3},
-            r"the scale must have shape \(2, 2, 6, 5\) for block_size=3, got \(2, 2\)",
+            r"the scale must be of shape \(2, 2, 6, 5\) for block_size=3, got \(2, 2\)",
         ),
     ],
 )
