@@ -25,6 +25,7 @@ from anylayer.readers._recognize import unread
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
     from anylayer.convert.generation import Generation
+    from anylayer.convert.job import HasOptions, Job
     from anylayer.inspect.costs import Profile
     from anylayer.inspect.report import Report
     from anylayer.readers.caffe import CaffeOptions
@@ -195,16 +196,13 @@ class Net:
         no file is left.
         """
         from anylayer.convert.conversion import convert
-        from anylayer.convert.job import job_of
         from anylayer.writers import format_of, load_writer
 
         path = Path(path)
         format = format if format is not None else format_of(path)
         writer = load_writer(format)
-        need_outputs(self.network, self.network.outputs)
-        self.require_known(self.network.outputs)
         options.update(functions=functions, keep=tuple(keep), batch=batch, dialect=dialect)
-        job = job_of(self.network, self.definitions, shapes, writer, options)
+        job = self._job(shapes, writer, options)
         inputs = [] if verify is False else None if verify is True else [job.input_arrays(verify)]
         return convert(job, self.network.outputs, writer, format, path, inputs, self._reopen, _prove)
 
@@ -233,15 +231,21 @@ class Net:
         Raises what `compile` raises, InputError, and ConversionError where the test fails. Then no folder is left.
         """
         from anylayer.convert.generation import generate
-        from anylayer.convert.job import job_of
         from anylayer.generators import load_target
 
-        module = load_target(target)
+        writer = load_target(target)
+        job = self._job(shapes, writer, {**options, "batch": batch})
+        arrays = None if inputs is None else job.input_arrays(inputs)
+        return generate(job, self.network.outputs, writer, target, Path(folder), arrays, test=test, force=force)
+
+    def _job(
+        self, shapes: Mapping[str, Sequence[int | str]] | None, writer: HasOptions, options: Mapping[str, Any]
+    ) -> Job:
+        from anylayer.convert.job import job_of
+
         need_outputs(self.network, self.network.outputs)
         self.require_known(self.network.outputs)
-        job = job_of(self.network, self.definitions, shapes, module, {**options, "batch": batch})
-        arrays = None if inputs is None else job.input_arrays(inputs)
-        return generate(job, self.network.outputs, module, target, Path(folder), arrays, test=test, force=force)
+        return job_of(self.network, self.definitions, shapes, writer, options)
 
     def _reopen(self, written: Written) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
         """Read a file that was written from this network, with this network's user layers, to run it in NumPy."""
@@ -414,7 +418,7 @@ def read(
     types = {node.type for node in network.nodes}
     net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **library_kernels})
     net.note_unused([*definitions, *library_kernels])
-    if file is not None and network.format == "caffe" and not network.weights:
+    if network.format == "caffe" and file is not None and is_keras_file(file):
         from anylayer.convert.transfer import fill_by_name
 
         with reading(str(file)), within(str(file)):
@@ -445,8 +449,7 @@ def _network(
     kernel_types: frozenset[str],
     options: Mapping[str, Any],
 ) -> tuple[Reader, Network]:
-    """Read the network of a file, and return it with its reader. Refuse an option that the reader does not
-    have."""
+    """Read the network of a file, and return it with its reader. Refuse an option that the reader lacks."""
     name, reader = _reader_of(path)
     if name == "caffe" and weights is not None and is_keras_file(weights):
         weights = None  # they are matched by name in `read`

@@ -111,7 +111,7 @@ def _order_by_two_sorts(node: Any) -> bool:
 
     A stable TopK takes time with the square of its size, for 6000 numbers 75 ms; both sorts take 2 ms.
     """
-    from openvino import opset13 as op
+    op = ov.opset13
 
     x, axis = node.input_value(0), node.get_axis()
     shape = x.get_partial_shape()
