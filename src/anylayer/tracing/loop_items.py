@@ -91,10 +91,11 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if function is None:
         return rest[0]
     args = [evaluate(x) for x in rest]
-    if function is range and any(kind_of(x) is None for x in args):
+    is_range = function in (range,)  # also for its substitute, which refuses numbers that depend on data
+    if is_range and any(kind_of(x) is None for x in args):
         args = [as_int(x) for x in args]
     items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
-    if function is range and any(type(x) is PythonNumber for x in args):
+    if is_range and any(type(x) is PythonNumber for x in args):
         return _range(args)
     if function is enumerate and items:
         (x,), start = items, (args[1] if len(args) > 1 else 0)
