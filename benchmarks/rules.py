@@ -13,19 +13,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
+from anylayer.compile.selections import trace_with_selections
 from anylayer.engines import load_engine
 from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize import simplify as simplifier
 from anylayer.optimize.order import load_rules
 from anylayer.optimize.rules import Rule
-from anylayer.tracing import trace
+from anylayer.tracing import trace_checked
 
 ENGINES = ("onnxruntime", "openvino")
 ROUNDS = 8
@@ -89,7 +91,8 @@ def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[floa
     inputs = [random.standard_normal(s).astype(np.float32) for s in case.shapes]
     opened = Dim("N", 64)
     traced = [(opened, *s[1:]) if case.open else s for s in case.shapes]
-    graph = trace(lambda xs: [case.function(*xs)], [TensorType.of(s, np.float32) for s in traced])
+    types = [TensorType.of(s, np.float32) for s in traced]
+    graph = trace_with_selections(partial(trace_checked, lambda xs: [case.function(*xs)]), types)
     after = simplifier.simplify(graph, engine)
     with without(case.rules):
         before = simplifier.simplify(graph, engine)
@@ -104,6 +107,21 @@ def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[floa
 def f(value: float) -> np.float32:
     """Return a float32 number, so that nothing becomes float64."""
     return np.float32(value)
+
+
+def suppressed(x: Any) -> Any:
+    """Return the sum of the boxes that greedy NMS takes of N boxes, at most 300."""
+    x1, y1, scores = x[:, 0] * f(200), x[:, 1] * f(200), x[:, 4]
+    x2, y2 = x1 + abs(x[:, 2]) * f(40), y1 + abs(x[:, 3]) * f(40)
+    areas = (x2 - x1) * (y2 - y1)
+    order, keep = scores.argsort(kind="stable")[::-1], []
+    while order.size > 0:
+        i, rest = order[0], order[1:]
+        keep.append(i)
+        w = np.maximum(f(0), np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest]))
+        h = np.maximum(f(0), np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]))
+        order = rest[w * h / (areas[i] + areas[rest] - w * h) <= f(0.7)]
+    return areas[keep[:300]].sum()
 
 
 def repeated(x: Any) -> Any:
@@ -316,6 +334,7 @@ CASES = (
     Case("_softmax", "softmax, last axis", softmax, [(1, 8, 128, 128)]),
     Case("_softmax_of_pairs", "softmax of pairs", lambda x: ops.softmax(x, axis=-1), [(1, 4320, 2)]),
     Case("_mean_of_map", "mean over height and width", lambda x: x.mean(axis=(2, 3)), [MAP]),
+    Case("_nms", "NMS of boxes, 300 at most", suppressed, [(6000, 5)]),
     Case("_norm", "x / length", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), [MAP]),
     Case(
         "_below_binary _reduced_transpose",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer import ops
 from anylayer.compile.plan import Plan
 from anylayer.compile.regions import find_regions, kinds_of_regions
 from anylayer.network import Array
@@ -109,3 +110,20 @@ def test_region_of_a_file_runs_where_it_is_faster(tmp_path: Path, monkeypatch: p
     assert [engine for engine, _ in model.parts][1] == "cpp" and len(model.parts) == 3
     for got, want in zip(model({"x": x, "others": others}).values(), boxes(x, others)):
         assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+
+
+class Boxes(anylayer.Layer):
+    def forward(self, x: Array) -> Array:
+        boxes, scores = x[None, :, :4] + np.array([0, 0, 2, 2], np.float32), x[None, None, :, 4]
+        kept, _ = ops.nms(boxes, scores, max_per_class=9, iou_threshold=0.5)
+        return np.exp(kept[:9].astype(np.float32) / 100)
+
+
+def test_a_layer_that_selects_boxes_is_no_region(tmp_path: Path) -> None:
+    (tmp_path / "b.prototxt").write_text(
+        'input: "x" input_shape { dim: 600 dim: 5 }\nlayer { name: "b" type: "Boxes" bottom: "x" top: "y" }'
+    )
+    model = anylayer.read(tmp_path / "b.prototxt", layers={"Boxes": Boxes}).compile("auto")
+    assert find_regions(model.plan).regions == []
+    x = np.random.default_rng(0).standard_normal((600, 5)).astype(np.float32)
+    np.testing.assert_allclose(model({"x": x})["y"], Boxes().forward(x), rtol=1e-5)

@@ -10,7 +10,6 @@ from anylayer.compile.plan import Plan
 from anylayer.compile.segments import nodes_with_operators
 from anylayer.graph import Op
 from anylayer.graph.operators import FUSED, FUSES, LOOPS, VIEWS
-from anylayer.graph.sizes import is_static
 from anylayer.network import TensorType
 from anylayer.source import TracedNode
 
@@ -115,4 +114,5 @@ def _is_custom(t: TracedNode) -> bool:
 
 
 def _is_static(operators: Sequence[Op]) -> bool:
-    return all(v is None or is_static(v.shape) for op in operators for v in (*op.inputs, *op.outputs))
+    values = (v for op in operators for v in (*op.inputs, *op.outputs) if v is not None)
+    return all(isinstance(d, int) for v in values for d in v.shape)

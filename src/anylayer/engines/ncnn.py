@@ -182,8 +182,8 @@ def suits(graphs: Sequence[Graph]) -> bool:
         count = _multiplications(op)
         total += count
         large += count if count and _is_winograd(op) else 0
-    values = [(op.op, v) for g in graphs for op in g.ops for v in op.outputs if is_static(v.shape)]
-    sizes = [(name == "GridSample", math.prod(map(int, v.shape))) for name, v in values]
+    values = [(op.op == "GridSample", v.shape) for g in graphs for op in g.ops for v in op.outputs]
+    sizes = [(is_sampled, math.prod(s)) for is_sampled, s in values if all(isinstance(d, int) for d in s)]
     samples = sum(size for is_sampled, size in sizes if is_sampled)
     return (large >= 1.5e9 and large >= total * 2 / 3) or samples > sum(size for _, size in sizes) / 2
 

@@ -129,7 +129,12 @@ _AREAS = np.float32(1e-30), np.float32(1e37)
 """The smallest and the largest area of a box for which no product or sum of NMS underflows or overflows."""
 
 
-@rule("Loop", targets=("onnx", "onnxruntime", "openvino"), stage="raise")
+@rule(
+    "Loop",
+    targets=("onnx", "onnxruntime", "openvino"),
+    stage="raise",
+    figure="300 of 6000 boxes, ms: ONNX Runtime 16.3 -> 1.3, OpenVINO 17.4 -> 1.7",
+)
 def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute a loop that is greedy NMS by NonMaxSuppression, and run it only for boxes that NonMaxSuppression
     treats in another way: those without area, with corners in another order, with numbers that are not finite.
