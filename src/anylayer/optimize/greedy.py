@@ -80,6 +80,13 @@ class Greedy:
         """Return whether all elements are left at the beginning."""
         return _all_equal(new, self.loop, _LEFT, True)
 
+    def ends_when_none_is_left(self) -> bool:
+        """Return whether a step goes on while any element is left, and for no other reason."""
+        value = self.body.outputs[0]
+        while (o := producer(self.body.producers, value)) is not None and o.op in ("Cast", "ReduceMax"):
+            value = o.first
+        return value is self.body.outputs[1]
+
 
 def _others(o: Op) -> list[Value]:
     return [v for i, v in enumerate(o.outputs) if i != 1]

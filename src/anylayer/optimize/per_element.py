@@ -201,12 +201,17 @@ class LoopExpressions(Expressions):
                 raise Unknown
             return self.elements(self.captured[x], along, at.item()).reshape(shape)
         if o in VIEWS:
+            sizes = [math.prod(v.shape[: self._axis(v)]) for v in (x, value) if self.size in v.shape]
+            if len(sizes) == 2 and sizes[0] != sizes[1]:
+                raise Unknown  # the elements are along another axis, in another order
             return self.of(x).reshape(shape)
         if o.op == "Slice":
+            if x.shape.count(self.size) != value.shape.count(self.size):
+                raise Unknown
             return _cut(self.of(x), o)
         if o.op in _FOLDS:
             return self.reduce_pairs(o, self.of(x), shape)
-        if _is_plain(o):
+        if _is_plain(o) and None not in o.inputs:
             return self.operator(o, [self.of(v) for v in o.inputs if v is not None], shape)
         raise Unknown
 

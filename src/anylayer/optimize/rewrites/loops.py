@@ -63,7 +63,7 @@ def _ends(new: Rewriter, rows: Value, before: int, reverse: bool) -> Iterator[in
                 yield from _ends(new, o.outputs[0], before + sum(sizes), reverse)
             else:
                 yield None
-        elif o.op == "Slice" and integers(o.input(3)) == [0]:
+        elif o.op == "Slice" and o.first is rows and integers(o.input(3)) == [0]:
             start, end, step = (integers(o.input(i)) for i in (1, 2, 4))
             from_last = start == [-1] or _before_last(new, o.input(1)) is rows
             if reverse and step == [-1] and from_last and end is not None and end[0] < -(2**31) + 2:
@@ -146,7 +146,7 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     if greedy is None or len(greedy.conditions) != 1 or new.producer(o.input(1), "And") or o.input(1) is None:
         return None
     go, start, limits, n = o.inputs[1], o.inputs[3], _limits(new, o.input(0)), greedy.positions.shape[0]
-    if not greedy.takes_of_all(new) or (not limits and o.input(0) is None) or limits is None:
+    if not greedy.takes_of_all(new) or not greedy.ends_when_none_is_left() or o.input(0) is None or limits is None:
         return None
     pair = LoopExpressions(n, new.graph.producers, greedy.body.producers, greedy.place)
     states = 2 + o["states"]
@@ -154,7 +154,7 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     try:
         corners, threshold = _boxes(pair, pair.of(greedy.conditions[0]).item())
         columns = [_column(new, o, pair, greedy, e) for e in corners]
-    except Unknown:
+    except (Unknown, ValueError):  # ValueError: the number of boxes equals another size of their arrays
         return None
     if any(v.dtype != np.float32 for v in columns):
         return None
@@ -166,7 +166,7 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     ranks = ranks if greedy.last else new.step(o, "Neg", [ranks], (n,), np.float32)
     most = (
         new.constant(np.array([int(min(limits))]))
-        if limits
+        if o.first.const is not None
         else new.step(o, "Reshape", [o.input(0), one], (1,), np.int64)
     )
     number_kept = Dim("kept", stand_for((n,))[0])
@@ -193,7 +193,8 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     mask = new.step(o, "ScatterElements", [start, selected, true], (n,), bool, axis=0)
     runs = new.step(o, "And", [go, bad], (), bool)
     left, by_loop, *others = new.graph.append_copy(o, [o.inputs[0], runs, *o.inputs[2:]])
-    usual = new.step(o, "And", [mask, new.step(o, "Not", [bad], (), bool)], (n,), bool)
+    by_nms = new.step(o, "And", [go, new.step(o, "Not", [bad], (), bool)], (), bool)
+    usual = new.step(o, "And", [mask, by_nms], (n,), bool)
     return [left, new.step(o, "Or", [by_loop, usual], (n,), bool), *others]
 
 
@@ -245,6 +246,8 @@ def _column(new: Rewriter, o: Op, pair: LoopExpressions, greedy: Greedy, e: int)
     name, *parts = pair.nodes[e]
     n = (pair.size,)
     if name == "position":
+        if e != pair.other:
+            raise Unknown  # a corner that depends on the box that is taken
         return greedy.positions
     if name == "constant":
         return new.constant(np.array(parts[1], parts[0]))
