@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import anylayer
 from anylayer.corrections import corrected
 from anylayer.errors import EngineError
 from anylayer.tracing import record
 from tests.corrections.harness import run, traced, whole
+from tests.tracing.test_selections import in_openvino
 
 pytest.importorskip("openvino", reason="openvino is not installed")
 
@@ -92,3 +94,28 @@ def test_integers_that_are_proved_small_are_not_checked() -> None:
 
     graph = traced(function, np.zeros((40, 25), np.float32))
     assert not corrected(graph, "openvino", checking=True).checks
+
+
+def counted(x: Any) -> Any:
+    total = np.int32(2**31 - 300)
+    for i in range(400):
+        if x[i % 10] > 0 and total > 0:
+            total = total + np.int32(1)
+        elif x[i % 7] < -1:
+            total = total - np.int32(3)
+    return total
+
+
+def selected(x: Any) -> Any:
+    place = np.arange(x.shape[0]) + 2**30 + 1
+    return np.where(x > 0, place, place - 2**29)
+
+
+@pytest.mark.parametrize("function", [counted, selected])
+def test_large_integers_are_selected_in_loops_and_for_open_sizes(function: Any, tmp_path: Any) -> None:
+    x = np.random.default_rng(3).normal(size=10).astype(np.float32)
+    shapes = {"x": ("N",)} if function is selected else None
+    anylayer.export(function, x, path=tmp_path / "large.xml", shapes=shapes)
+    model = in_openvino(tmp_path / "large.xml")
+    for given in (x, -x):
+        assert np.array_equal(model({"x": given})["0"], function(given))

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.corrections._openvino import keep_apart, longer, magnitude, with_an_element
 from anylayer.corrections.corrector import Corrector, refused
+from anylayer.corrections.wide_integers import where
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
@@ -38,7 +39,8 @@ def _modular(new: Corrector, o: Op) -> list[Value] | None:
     if not is_approximate and inside(new.old_intervals.before(o.outputs[0]), INT32):
         return None
     approximate = _approximate(new, o, data)
-    result = _prevent_fusion(new, o) if o in REDUCTIONS else new.graph.append_copy(o, o.inputs)
+    result = _prevent_fusion(new, o) if o in REDUCTIONS else where(new, o) if o.op == "Where" else None
+    result = result or new.graph.append_copy(o, o.inputs)
     if result is not None:
         new.approximate[result[0]] = approximate
     return result

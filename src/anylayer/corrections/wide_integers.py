@@ -16,6 +16,7 @@ from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
 from anylayer.graph.intervals import Interval, inside
 from anylayer.graph.operators import REDUCTIONS
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
 from anylayer.tracing import record
@@ -107,3 +108,16 @@ def _limit(new: Corrector, o: Op) -> list[Value] | None:
         return x if high is None else ~np.maximum(~x, ~high)  # OpenVINO fuses Max and Min into a Clip
 
     return new.compute(o, limited)
+
+
+@rule("Where", kind="must", targets=("openvino",))
+def where(new: Corrector, o: Op) -> list[Value] | None:
+    """Select integers beyond 2**24 by a product with the condition: OpenVINO fuses a comparison of floats with the
+    selection, and then selects in float32. It does so in bodies and for open sizes.
+    """
+    parts = [new.interval(1), new.interval(2)]
+    computed = o.first.const is None and o.first in new.graph.producers
+    fixed = not new.is_body and all(v is None or is_static(v.shape) for v in [*o.inputs, *o.outputs])
+    if not computed or fixed or not _wide(o.outputs[0]) or all(inside(p, _EXACT) for p in parts):
+        return None
+    return new.compute(o, lambda c, x, y: y + (x - y) * c.astype(y.dtype))
