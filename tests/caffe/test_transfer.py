@@ -262,6 +262,45 @@ def test_weights_alone_are_matched_by_name(tmp_path: Path) -> None:
     assert len(net.network.notes) == 2
 
 
+FLAT = 'layer { name: "f" type: "Flatten" bottom: "x" top: "f" } '
+TO_ROWS = 'layer { name: "p" type: "Permute" bottom: "x" top: "f" permute_param { order: [0, 2, 3, 1] } } '
+
+
+def layers_before_dense(folder: Path, layers: str, type_: str, *arrays: Any) -> anylayer.Net:
+    (folder / "net.prototxt").write_text(
+        f'input: "x" input_shape {{ dim: 2 dim: 3 dim: 4 dim: 5 }} {layers}\nlayer {{ name: "fc" '
+        f'type: "{type_}" bottom: "f" top: "y" {"inner_product_param { num_output: 7 }" * (type_[0] == "I")} }}'
+    )
+    return anylayer.read(folder / "net.prototxt", weights_alone(folder / "w.weights.h5", {"fc": list(arrays)}))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        FLAT,
+        FLAT + 'layer { name: "d" type: "Dropout" bottom: "f" top: "f" }',
+        FLAT.replace("Flatten", "Reshape").replace('"f" }', '"f" reshape_param { shape { dim: 0 dim: -1 } } }'),
+        TO_ROWS,
+        TO_ROWS.replace('"f"', '"h"') + 'layer { name: "g" type: "Flatten" bottom: "h" top: "f" }',
+    ],
+)
+def test_rows_after_a_flattened_map_are_in_its_order(layers: str, tmp_path: Path) -> None:
+    kernel, bias, x = noise(60, 7), noise(7), noise(2, 3, 4, 5)
+    net = layers_before_dense(tmp_path, layers, "InnerProduct", kernel, bias)
+    expected = x.transpose(0, 2, 3, 1).reshape(2, -1) @ kernel + bias
+    np.testing.assert_allclose(net.compile("numpy")({"x": x})["y"], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_unknown_order_after_a_flattened_map_is_refused(tmp_path: Path) -> None:
+    both = FLAT.replace('"f" }', '"h" }') + 'layer { name: "c" type: "Concat" bottom: "h" bottom: "h" top: "f" }'
+    with pytest.raises(AnyLayerError, match="the order of its rows in Keras is not known after layer 'c'"):
+        layers_before_dense(tmp_path, both, "InnerProduct", noise(120, 7), noise(7))
+    with pytest.raises(AnyLayerError, match="its weights after Flatten are in the order"):
+        layers_before_dense(tmp_path, FLAT, "BatchNorm", noise(60), noise(60))
+    with pytest.raises(AnyLayerError, match=r"its first array in the file has shape \[7\]"):
+        layers_before_dense(tmp_path, FLAT, "InnerProduct", noise(7))
+
+
 def test_weights_alone_must_fit_the_names(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(PROTOTXT.replace('"stem"', '"first"'))
     weights = weights_alone(tmp_path / "net.weights.h5", stored_arrays())

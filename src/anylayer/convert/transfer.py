@@ -6,6 +6,7 @@ columns are in the order (C, H, W). Batch normalization becomes a BatchNorm and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,14 +159,45 @@ def _network_like(
             blobs = match.weights.arrays()
             type_, config = _keras_type(layer, blobs)
             inputs = list(layer.inputs)
-            shape = shapes.get(inputs[0], ()) if type_ == "Dense" else ()
-            if len(shape) == 4:
+            is_flat = type_ == "Dense" or len(shapes.get(inputs[0], ())) == 2
+            shape = _map_before(target, inputs[0], shapes, set()) if is_flat else None
+            if shape is not None:
                 n, c, h, w = shape
                 maps[f"{layer.name}/map"] = n, h, w, c
                 nodes.append(Node("", "Flatten", [f"{layer.name}/map"], [f"{layer.name}/flat"]))
                 inputs = [f"{layer.name}/flat"]
             nodes.append(Node(layer.name, type_, inputs, list(layer.outputs), {"config": config}, blobs))
     return Network("", "keras", {}, nodes, {}), maps
+
+
+def _map_before(target: Network, value: str, shapes: Mapping[str, Shape], seen: set[str]) -> Shape | None:
+    """Return the shape (N, C, H, W) of the map of which a value has the elements in order; None where there is
+    none, or where their order is that of Keras, too. Raise LayerError if several maps are concatenated."""
+    producer = next((n for n in target.nodes if value in n.outputs), None)
+    shape = given(shapes.get(value), "the shape of its input is not known; give the network's input shape")
+    is_new = value not in seen
+    seen.add(value)
+    if not is_new or (len(shape) > 2 and 1 in (shape[1], math.prod(shape[2:]))):
+        return None
+    if producer is not None and (
+        producer.type in _CAFFE_KEEPS or (producer.type == "Reshape" and len(shape) == 2)
+    ):
+        return _map_before(target, producer.inputs[0], shapes, seen)
+    if producer is not None and producer.type == "Permute":
+        need(_param(producer, "permute_param", "order", []) == [0, 2, 3, 1], f"{_ORDER}{producer.name}'")
+        return None
+    need(len(shape) in (2, 4), f"the order of its rows in Keras is not known for an input of shape {list(shape)}")
+    if len(shape) == 4:
+        return shape
+    if producer is not None and producer.type not in _KERAS_TYPES:
+        maps = [_map_before(target, name, shapes, seen) for name in producer.inputs]
+        need(not any(maps), f"{_ORDER}{producer.name}'")
+    return None
+
+
+_CAFFE_KEEPS = ("Flatten", "Dropout", "ReLU", "ELU", "Sigmoid", "TanH", "PReLU", "BatchNorm", "Scale", "Softmax")
+"""Caffe's types that keep the order of elements."""
+_ORDER = "the order of its rows in Keras is not known after layer '"
 
 
 def _keras_type(layer: Node, blobs: Sequence[Array]) -> tuple[str, dict[str, Any]]:
@@ -179,6 +211,8 @@ def _keras_type(layer: Node, blobs: Sequence[Array]) -> tuple[str, dict[str, Any
         return type_, {"scale": both, "center": both, "epsilon": epsilon}
     need(len(blobs) <= 2, f"has {len(blobs)} arrays in the file, expected a kernel and a bias")
     kernel = blobs[0]
+    is_fitting = type_ == "PReLU" or (kernel.ndim == 2 if type_ == "Dense" else kernel.ndim > 2)
+    need(is_fitting, f"its first array in the file has shape {list(kernel.shape)}, which is not that of a kernel")
     if type_ == "Conv2D" and kernel.ndim == 4:
         group = _param(layer, "convolution_param", "group", 1)
         outputs = kernel.shape[2] * kernel.shape[3]
@@ -258,7 +292,7 @@ def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
 def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     _need_type(layer, "InnerProduct")
     kernel = node.blobs[0]
-    shape = _flattened(pair, node)
+    shape = _flattened(pair, node.inputs[0], set())
     if shape is not None and len(shape) == 3:
         height, width, channels = shape
         need(
@@ -274,19 +308,35 @@ def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
 _KEEP_SHAPE = ("Dropout", "SpatialDropout2D", "GaussianNoise", "Activation", "ReLU", "LeakyReLU", "ELU", "Softmax")
 
 
-def _flattened(pair: _Pair, node: Node) -> Shape | None:
-    """Return the shape (H, W, C) that was flattened before a dense layer; None where nothing was, or
-    channels-first."""
-    value = node.inputs[0]
+def _flattened(pair: _Pair, value: str, seen: set[str]) -> Shape | None:
+    """Return the shape (H, W, C) that was flattened before a value; None where nothing was, or channels-first.
+    Raise LayerError if something else than elementwise layers follows."""
+    seen.add(value)
     while (producer := pair.producer(value)) is not None:
         if producer.type in ("Flatten", "Reshape"):
             text = "the shape before Flatten is not known; give the network's input shape"
             shape = given(pair.shapes.get(producer.inputs[0]), text)
             return None if _config(producer).get("data_format") == "channels_first" else shape[1:]
         if producer.type not in _KEEP_SHAPE:
+            is_weighted = bool(producer.blobs) and producer.type not in ("BatchNormalization", "PReLU")
+            values = [] if is_weighted else [v for v in producer.inputs if v not in seen]
+            shapes = [_flattened(pair, v, seen) for v in values]
+            need(not any(_is_map(s) for s in shapes), f"{_ORDER}{producer.name}'")
             return None
         value = producer.inputs[0]
     return None
+
+
+def _is_map(shape: Shape | None) -> bool:
+    return shape is not None and len(shape) > 1 and shape[-1] > 1 and math.prod(shape[:-1]) > 1
+
+
+def _need_no_flattened_map(pair: _Pair, node: Node, size: int) -> None:
+    shape = _flattened(pair, node.inputs[0], set())
+    need(
+        shape is None or not _is_map(shape) or math.prod(shape) != size,
+        "its weights after Flatten are in the order (H, W, C) and cannot be transferred",
+    )
 
 
 def _batch_norm(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
@@ -295,6 +345,7 @@ def _batch_norm(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     config = _config(node)
     blobs = list(node.blobs)
     channels = len(blobs[-1])
+    _need_no_flattened_map(pair, node, channels)
     gamma = blobs.pop(0) if config.get("scale", True) else np.ones(channels, np.float32)
     beta = blobs.pop(0) if config.get("center", True) else np.zeros(channels, np.float32)
     need(len(blobs) == 2, f"has {len(node.blobs)} weights, which does not fit to scale and center of its config")
@@ -321,6 +372,7 @@ def _prelu(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
         f"has slopes {list(alpha.shape)}; Caffe's PReLU has one per channel (shared_axes=[1, 2] in Keras)",
     )
     shared = _param(layer, "prelu_param", "channel_shared", False)
+    _need_no_flattened_map(pair, node, alpha.size)
     return {layer.name: [alpha.reshape(()) if shared else alpha.reshape(-1)]}
 
 
