@@ -330,6 +330,15 @@ def keeps_a_view(dets: Array) -> Any:
     return d, best
 
 
+def writes_to_an_element(dets: Array) -> Any:
+    kept, row = [], np.zeros(2, np.float32)
+    for i in range(N):
+        row[0] = dets[i, 4]
+        if dets[i, 4] > 0.5 and dets[i, 0] > 0:
+            kept.append(row)
+    return np.array(kept, np.float32)
+
+
 def may_be_none(dets: Array) -> Any:
     found = np.zeros(N, np.float32)
     for i in range(N):
@@ -366,6 +375,7 @@ def reads_the_variable_after(dets: Array) -> Any:
         (reads_the_list, "a list is read in the loop on data that appends to it; keep its length"),
         (integer_becomes_float, "'total' is a different kind of object"),
         (keeps_a_view, "'best' is written to, and gets another array"),
+        (writes_to_an_element, r"appended to a list is written to later; append a \.copy\(\)"),
         (may_be_none, "'best' is a different kind of object"),
         (selects_in_the_loop, "selects a number of elements that depends on data"),
         (reads_the_variable_after, "'last' is read after a loop on data"),

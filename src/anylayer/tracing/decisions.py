@@ -71,7 +71,7 @@ class Run:
     exception that the code raises in NumPy, too: see may_raise. `sides` are the sides of joined ifs that run now,
     `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions. `writes`
     are the arrays that each of these sides and each body of a recorded loop has written to, the innermost last.
-    `loops` are the recorded loops whose bodies run now.
+    `loops` are the recorded loops whose bodies run now, `appended` the arrays that they append to lists, by id.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
@@ -84,6 +84,7 @@ class Run:
         self.chosen: list[tuple[TracedArray, int]] = []
         self.writes: list[Writes] = []
         self.loops: list[Any] = []
+        self.appended: dict[int, TracedArray] = {}
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
@@ -217,6 +218,8 @@ def records_loop() -> bool:
 def note_write(x: TracedArray) -> None:
     """Note that an array is written to, before its content changes."""
     run = current_run.get()
+    if run is not None and id(x) in run.appended:
+        raise refusal("an array that a loop on data has appended to a list is written to later; append a .copy()")
     if run is not None and run.writes:
         run.writes[-1].setdefault(id(x), (x, x._content))
 

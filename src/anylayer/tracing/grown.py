@@ -64,6 +64,10 @@ class Growing(TracedList):
             )
         row: Any = np.stack([v if type(v) is TracedArray else np.asarray(v) for v in parts])
         row = row if type(row) is TracedArray else TracedArray(tracing.running_graph(), row)
+        run = tracing.decisions.current_run.get()
+        if run is not None:
+            bases = [v._base() for v in parts if type(v) is TracedArray and not v._scalar]
+            run.appended.update((id(b), b) for b in bases)
         is_nested = type(x) in (list, tuple)
         self.add(
             row[None] if is_nested else row, None, type(x) if is_nested else tracing.python_numbers.kind_of(x)
