@@ -265,7 +265,7 @@ _NUMBERED = re.compile(r"(?<=')(\w+?)_\d+(?=')|(?<=\bsize )(range)\d+")
 """The names of nodes and sizes with numbers, which differ from run to run."""
 _CHECK = re.compile(r"Check '\w+' failed at .*")
 """OpenVINO's message for an operator that it cannot convert."""
-_PLACE = re.compile(r" ?\(?\b\w+\.py:\d+\)?:?")
+_PLACE = re.compile(r" ?\(?\b\w+\.py:\d+\)?:?| \(layer '[^']*' \(\w+\)\)")
 
 
 def _short(why: str) -> str:
