@@ -13,7 +13,7 @@ import pytest
 import anylayer
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from anylayer.testing import assert_same, run_graph
 
 from .test_selections import N, arrays, in_openvino, several, traced
 
@@ -274,3 +274,56 @@ def test_an_ir_refuses_numbers_that_bincount_may_not_count(tmp_path: Path) -> No
 def test_what_is_not_recorded_is_refused(function: Function, message: str) -> None:
     with pytest.raises(TraceError, match=message):
         traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        lambda n: len([1, 2, 3][:n]),
+        lambda n: len(str(n)),
+        lambda n: len(f"{n:d}"),
+        lambda n: [1, 2, 3][n // 12],
+        lambda n: len("abc"[:n]),
+        lambda n: sum(range(5)[n // 12 :]),
+        lambda n: len(bytes(n // 12)),
+        lambda n: np.tril(np.ones((9, 4), np.float32), n).sum(),
+    ],
+)
+def test_numbers_that_python_makes_of_a_size_without_asking_are_refused(number: Callable[[int], Any]) -> None:
+    with pytest.raises(TraceError, match=r"test_sizes_of_data\.py:\d+.* computed from a size as a plain number"):
+        traced(lambda b, s: s * np.float32(number(len(s[s > 0]))), [TensorType.of((36, 4)), TensorType.of((36,))])
+
+
+@pytest.mark.parametrize("number", [lambda n: np.sign(n), lambda n: len([1][:n])])
+def test_a_layer_with_a_number_that_two_traces_do_not_show_runs_in_python(
+    number: Callable[[int], Any], tmp_path: Path
+) -> None:
+    class Sized:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def forward(self, inputs: Any) -> Any:
+            s = inputs[0]
+            return [s * np.float32(number(len(s[s > 0])))]
+
+    file = tmp_path / "net.prototxt"
+    file.write_text(
+        'input: "s" input_shape { dim: 36 } layer { name: "sized" type: "Sized" bottom: "s" top: "y" }'
+    )
+    net = anylayer.read(file, layers={"Sized": Sized})
+    with pytest.warns(UserWarning, match="forward on noise differs from what was recorded"):
+        model = net.compile(engine="onnxruntime")
+    assert not model(-np.ones(36, np.float32))["y"].any()
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_numpy_integers_of_sizes_make_float64_of_float32(engine: str) -> None:
+    def function(s: Array) -> Any:
+        n = len(s[s > 0])
+        return s * np.maximum(n, 2), s * np.minimum(n, 3), np.zeros(np.minimum(n, 3) + 1)
+
+    s = np.array([-1, 2, -3, 4, -5, 6], np.float32)
+    graph = traced(function, [TensorType.of(s.shape)])
+    for given in (s, -s, -abs(s), abs(s)):
+        for got, want in zip(run_graph(graph, [given], engine), function(given)):
+            assert_same(got, want)

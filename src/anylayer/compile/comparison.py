@@ -47,7 +47,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     paths = _Untaken(body, compiler)
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
     tries = [(integers > 2, normal_noise(types, integers=integers)) for integers in integer_ranges(types)]
-    selects = any(is_sized_by_data(o) for o in body.ops)
+    selects = body.selects or any(map(is_sized_by_data, body.ops))
     if selects:
         noise = tries[0][1]
         tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]

@@ -69,7 +69,9 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
         return compilation.symbolic.Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
     first = traced(0)
-    return compilation.symbolic.for_every_size(first, traced(1), first.ranges, dims=dims)
+    graph = compilation.symbolic.for_every_size(first, traced(1), first.ranges, dims=dims)
+    graph.selects = True
+    return graph
 
 
 def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:

@@ -93,7 +93,8 @@ class Verification:
         is selected.
         """
         users = [t for t in self.source.nodes if t.node.type in self.source.user_types and t.body is not None]
-        selects = any(is_sized_by_data(o) for t in users if t.body is not None for o in t.body.ops)
+        bodies = [t.body for t in users if t.body is not None]
+        selects = any(body.selects or any(map(is_sized_by_data, body.ops)) for body in bodies)
         return selects and not any(o in WEIGHTED for o in self.source.graph.ops)
 
     def require_selections(self, written: Written, noise: Mapping[str, Array], path: Path) -> None:

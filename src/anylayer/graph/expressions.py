@@ -271,7 +271,7 @@ def extremum_in(e: Expression) -> tuple[Atom, int] | None:
 def with_fixed_extrema(e: Expression, ranges: Ranges) -> Expression:
     """Return the expression with a number for each "max" and "min" term that has one value in these ranges."""
     for m, c in e.terms.items():
-        low, high = _atom_bounds(m[0][0], ranges) if m and m[0][0].function in ("max", "min") else (0, 1)
+        low, high = _atom_bounds(m[0][0], ranges, {}) if m and m[0][0].function in ("max", "min") else (0, 1)
         if low == high and len(m) == 1 and m[0][1] == 1:
             e = e + Expression({m: -c, (): c * int(low)})
     return e
@@ -341,10 +341,15 @@ def symbol(name: str) -> Expression:
 
 def bounds(e: Expression, ranges: Ranges) -> Bounds:
     """Return the interval that certainly contains the values of an expression."""
-    low, high = _interval(e.terms, ranges)
-    relaxed, spare_low, spare_high = _without_quotients(e, ranges)
-    low2, high2 = _interval(relaxed, ranges)
-    low, high = max(low, low2 + spare_low), min(high, high2 + spare_high)
+    return _bounds(e, ranges, {})
+
+
+def _bounds(e: Expression, ranges: Ranges, cache: dict[Atom, Bounds]) -> Bounds:
+    """Return bounds(e, ranges). cache: those of atoms, which occur many times in nested expressions."""
+    low, high = _interval(e.terms, ranges, cache)
+    relaxed, spare_low, spare_high = _without_quotients(e)
+    least, greatest = _interval(relaxed, ranges, cache)
+    low, high = max(low, least + spare_low), min(high, greatest + spare_high)
     return _whole_bound(low, math.ceil, -1e-6), _whole_bound(high, math.floor, 1e-6)
 
 
@@ -353,7 +358,7 @@ def _whole_bound(bound: float, whole: Callable[[float], int], tolerance: float) 
     return whole(bound + tolerance) if abs(bound) < 2**50 else bound
 
 
-def _without_quotients(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, Any], float, float]:
+def _without_quotients(e: Expression) -> tuple[dict[Monomial, Any], float, float]:
     """Return the terms with each quotient `a // k` as `a/k - r/k`, and the interval of the sum of all -r/k.
 
     r lies between 0 and k - 1. Only terms that consist of one quotient by a positive number are replaced.
@@ -366,7 +371,7 @@ def _without_quotients(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, An
         if atom is None or k is None or k <= 0:
             terms[m] = terms.get(m, 0) + c
             continue
-        inner, below, above = _without_quotients(atom.arguments[0], ranges)
+        inner, below, above = _without_quotients(atom.arguments[0])
         factor = Fraction(c, k)
         for n, d in inner.items():
             terms[n] = terms.get(n, 0) + d * factor
@@ -376,12 +381,14 @@ def _without_quotients(e: Expression, ranges: Ranges) -> tuple[dict[Monomial, An
     return {m: c for m, c in terms.items() if c}, low, high
 
 
-def _interval(terms: Mapping[Monomial, Any], ranges: Ranges) -> Bounds:
+def _interval(terms: Mapping[Monomial, Any], ranges: Ranges, cache: dict[Atom, Bounds]) -> Bounds:
     low = high = 0.0
     for m, c in terms.items():
         below, above = 1.0, 1.0
         for atom, power in m:
-            a = _atom_bounds(atom, ranges)
+            a = cache.get(atom)
+            if a is None:
+                a = cache[atom] = _atom_bounds(atom, ranges, cache)
             for _ in range(power):
                 ends = [x * y if x and y else 0.0 for x in (below, above) for y in a]
                 below, above = min(ends), max(ends)
@@ -390,16 +397,16 @@ def _interval(terms: Mapping[Monomial, Any], ranges: Ranges) -> Bounds:
     return low, high
 
 
-def _atom_bounds(atom: Atom, ranges: Ranges) -> Bounds:
+def _atom_bounds(atom: Atom, ranges: Ranges, cache: dict[Atom, Bounds]) -> Bounds:
     if not atom.function:
         return ranges.get(atom.name, (1, MAX_VALUES))
     if len(atom.arguments) == 1:
         return -math.inf, math.inf
-    ends_of = [bounds(e, ranges) for e in atom.arguments]
+    intervals = [_bounds(e, ranges, cache) for e in atom.arguments]
     if atom.function in ("max", "min"):
         choose = max if atom.function == "max" else min
-        return choose(e[0] for e in ends_of), choose(e[1] for e in ends_of)
-    (low, high), (below, above) = ends_of
+        return choose(e[0] for e in intervals), choose(e[1] for e in intervals)
+    (low, high), (below, above) = intervals
     if below <= 0:
         return -math.inf, math.inf
     ends = [x / y if math.isfinite(x) else x for x in (low, high) for y in (below, above) if math.isfinite(y)]

@@ -139,11 +139,13 @@ class SelectionKey:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A size that depends on data: an example of its value, which a trace uses, its largest value, and what is
-    selected.
+    """A size that depends on data: an example of its value, which a trace uses, that of a trace with the other
+    `turn`, its largest value, and what is selected. One example is large and the other one small, so that Python's
+    own lists and texts, which do not ask a size for its expression, show a difference.
     """
 
     example: int
+    other: int
     limit: Expression
     selected: SelectionKey
 
@@ -188,16 +190,19 @@ class SymbolicTrace:
         if selected in self.empty or limit.constant == 0:
             return None
         name = selected.name(self.filled)
-        turn, largest = self.turn or 0, int(most)
-        value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
+        least, largest = self.filled.get(selected, 0), int(most)
+        value = max(1, min(largest - largest // 3, _EXAMPLE)) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
-            value = max(value, _LEAST_EXAMPLE - turn)
-        least = self.filled.get(selected, 0)
-        value = max(value, least)
+            value = max(value, _LEAST_EXAMPLE)
+        value, other = max(value, least), max(min(2 + len(self.counts) % 3, value - 1), least, 1)
+        if other == value:
+            other = value + 1 if limit.constant is None else max(value - 1, least)
+        if self.turn:
+            value, other = other, value
         if least > 1 and self.counts.keys().isdisjoint(limit.symbols):
             self.compare(limit, ">=", constant(least), True)
         self.ranges[name] = least, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
-        self.counts[name] = Count(value, limit, selected)
+        self.counts[name] = Count(value, other, limit, selected)
         self.ended.discard(name)
         self.assume(Guard(symbol(name), "<=", limit))
         return name, value

@@ -131,8 +131,9 @@ class Graph:
     operators. With `strict`, a traced array refuses to be printed. `errstate` is the state of NumPy's error
     handling at the beginning of the trace. `producers` maps each value to the operator that computes it. `counts`
     are the sizes that depend on the data of a value: the number of elements that a mask selects. `selections` are
-    the outputs that have these sizes first. `inside` are the values of single iterations of a loop, which do not
-    exist outside of it. `decided` are the decisions by data, if there are any.
+    the outputs that have these sizes first. `selects` says whether the code has such sizes, also where no
+    operator has one. `inside` are the values of single iterations of a loop, which do not exist outside of it.
+    `decided` are the decisions by data, if there are any.
     `nothing` are outputs without elements that get the type of those of other paths.
     `filled` maps a filled selection and a number to a boolean: whether as many elements are selected.
     """
@@ -150,6 +151,7 @@ class Graph:
         self.producers: dict[Value, Op] = {}
         self.counts: dict[Value, Any] = {}
         self.selections: list[Value] = []
+        self.selects = False
         self.inside: set[Value] = set()
         self.nothing: set[Value] = set()
         self.decided: Decisions | None = None

@@ -351,8 +351,7 @@ def looks_constant(x: object) -> bool:
     trace = current_trace.get()
     if type(x) is not Size or trace is None or not depends_on_data(x):
         return False
-    step = 1 if trace.turn else -1
-    values = {**trace.symbols, **{name: count.example + step for name, count in trace.counts.items()}}
+    values = {**trace.symbols, **{name: count.other for name, count in trace.counts.items()}}
     return not x.expression.symbols <= values.keys() or x.expression.value(values) == int(x)
 
 

@@ -109,8 +109,9 @@ def as_size(k: Any) -> Any:
     length = as_length(k)
     if length is not None or type(k) is not TracedArray or k.ndim or k.dtype.kind not in "iu":
         return length
-    if k._const() is not None or size_list(k) is not None:
-        return None
+    sizes = size_list(k)
+    if sizes is not None or k._const() is not None:
+        return None if sizes is None else sizes[0]
     low, high = Intervals(k._graph.producers).of(k._value)
     if low < 0 or high > MAX_VALUES:
         raise refusal(

@@ -218,6 +218,12 @@ TYPES: Mapping[str, Any] = {
 }
 """The substitutes for types of NumPy, by name."""
 
+
+def _numpy_integer(x: Any) -> Any:
+    """Return the larger or smaller of two numbers as NumPy returns it: an integer is one of 64 bits."""
+    return x if isinstance(x, float) else _scalar(np.int64)(x)
+
+
 NUMPY: Mapping[str, Any] = {
     **TYPES,
     "floor": _rounding("floor", lambda x: SizeReal.of(math.floor(x)).double()),
@@ -225,8 +231,8 @@ NUMPY: Mapping[str, Any] = {
     "rint": _rounding("rint", lambda x: SizeReal.of(round(x)).double()),
     "round": _rounding("round", lambda x: SizeReal.of(round(x)).double()),
     "sqrt": _rounding("sqrt", lambda x: _to_float(x).sqrt().double()),
-    "maximum": _rounding("maximum", lambda a, b: extreme("max", a, b)),
-    "minimum": _rounding("minimum", lambda a, b: extreme("min", a, b)),
+    "maximum": _rounding("maximum", lambda a, b: _numpy_integer(extreme("max", a, b))),
+    "minimum": _rounding("minimum", lambda a, b: _numpy_integer(extreme("min", a, b))),
     "prod": _prod,
     "broadcast_shapes": _broadcast_shapes,
     "broadcast_to": _broadcast_to,
