@@ -299,7 +299,7 @@ def test_selections_equal_numpy(function: Function, engine: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def traced(function: Function, types: list[TensorType]) -> Graph:
+def traced(function: Callable[..., Any], types: list[TensorType]) -> Graph:
     """Return the graph of a function, with dynamic sizes where it selects."""
     return trace_with_selections(
         lambda sized: trace_checked(lambda given: several(call_user(function, *given)), sized), types
