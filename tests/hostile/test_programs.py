@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,5 +96,4 @@ def _holds(row: Row, engine: str) -> bool:
 @pytest.mark.parametrize("row", [row for row in ROWS if row.engines], ids=lambda row: row.example)
 @pytest.mark.parametrize("engine", GENERAL)
 def test_stated_differences_are_true(row: Row, engine: str) -> None:
-    shows = row.flag in Path("/proc/cpuinfo").read_text().split() if row.flag else True
-    assert _holds(row, engine) == (engine not in row.engines or not shows)
+    assert _holds(row, engine) == (engine not in row.engines)

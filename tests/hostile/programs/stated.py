@@ -33,7 +33,6 @@ class Row:
     "long" (integers beyond 2**53), "wide" (integers beyond 2**24), "outside" (floats beyond the range of an
     integer dtype of the program), "tiny" (float64 below 1e-15 that is not 0), "minus zero", or "half" (float16:
     the difference is within its rounding, see judge.HALF_TOLERANCE; the row excuses no larger one).
-    flag: the flag in /proc/cpuinfo of the processors that show the difference; "" where all of them do.
     """
 
     what: str
@@ -42,7 +41,6 @@ class Row:
     engines: dict[str, str]
     pattern: str
     values: str = "special"
-    flag: str = ""
 
 
 NEVER = r"(?!)"
@@ -77,14 +75,6 @@ ROWS = (
         "0",
         {"onnxruntime": "NaN"},
         r"where\(|\[.*[<>].*\]|maximum\(|np\.select|clip\(",
-    ),
-    Row(
-        "comparisons with NaN",
-        "x > 0",
-        "False",
-        {"openvino": "True or False with AVX-512, as NumPy with AVX2"},
-        r"",
-        flag="avx512f",
     ),
     Row(
         "elementwise functions of NaN",
