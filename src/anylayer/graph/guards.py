@@ -140,8 +140,7 @@ class SelectionKey:
 @dataclass(frozen=True, slots=True)
 class Count:
     """A size that depends on data: an example of its value, which a trace uses, that of a trace with the other
-    `turn`, its largest value, and what is selected. One example is large and the other one small, so that Python's
-    own lists and texts, which do not ask a size for its expression, show a difference.
+    `turn`, its largest value, and what is selected.
     """
 
     example: int
@@ -190,19 +189,15 @@ class SymbolicTrace:
         if selected in self.empty or limit.constant == 0:
             return None
         name = selected.name(self.filled)
-        least, largest = self.filled.get(selected, 0), int(most)
-        value = max(1, min(largest - largest // 3, _EXAMPLE)) if largest else 0
+        turn, least, largest = self.turn or 0, self.filled.get(selected, 0), int(most)
+        value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
-            value = max(value, _LEAST_EXAMPLE)
-        value, other = max(value, least), max(min(2 + len(self.counts) % 3, value - 1), least, 1)
-        if other == value:
-            other = value + 1 if limit.constant is None else max(value - 1, least)
-        if self.turn:
-            value, other = other, value
+            value = max(value, _LEAST_EXAMPLE - turn)
+        value = max(value, least)
         if least > 1 and self.counts.keys().isdisjoint(limit.symbols):
             self.compare(limit, ">=", constant(least), True)
         self.ranges[name] = least, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
-        self.counts[name] = Count(value, other, limit, selected)
+        self.counts[name] = Count(value, value + (1 if turn else -1), limit, selected)
         self.ended.discard(name)
         self.assume(Guard(symbol(name), "<=", limit))
         return name, value
