@@ -126,7 +126,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "corrections.tensorrt": {"tensorrt": "Resize"},
     "corrections.wide_integers": {
         "openvino": "Div Einsum MatMul Mod Pow ReduceL1 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare "
-        "Resize ReverseSequence Equal Less LessOrEqual Greater GreaterOrEqual Clip Relu"
+        "Resize ReverseSequence Equal Less LessOrEqual Greater GreaterOrEqual Clip Relu Where"
     },
 }
 """File of rules -> target ("" for all) -> the operators that the file has rules for. A file is loaded for a graph
