@@ -59,6 +59,10 @@ ELEMENTWISE = UNARY | BROADCASTING
 
 VIEWS = _trait("Flatten Identity Reshape Squeeze Unsqueeze")
 """Operators that keep all elements in their order."""
+LINEAR = VIEWS | _trait("Add Cast Mul")
+"""Operators that compute a * x + b of a number x where their other operand is constant."""
+POSITIONS = VIEWS | _trait("Add Cast NonZero Slice")
+"""Operators that compute positions of true elements, plus a number."""
 REARRANGES = VIEWS | _trait("DepthToSpace SpaceToDepth Transpose")
 """Operators whose result has each element of the first input once."""
 SELECTS = REARRANGES | _trait("""

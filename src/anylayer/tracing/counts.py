@@ -16,7 +16,7 @@ from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Value
-from anylayer.graph.operators import SELECTS, SIZED_BY_DATA, VIEWS
+from anylayer.graph.operators import POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
@@ -269,7 +269,7 @@ def certainly_inside(index: TracedArray, x: Any) -> bool:
     while trace is not None and len(x.shape) == 1 and value in producers:
         o = producers[value]
         source = next((v for v in o.inputs if v is not None and v.const is None), None)
-        if source is None or (o.op not in ("Add", "Cast", "NonZero", "Slice") and o not in VIEWS):
+        if source is None or o not in POSITIONS:
             return False
         if o.op == "NonZero":
             of_mask, of_x = (_exact_size(v.shape[0]) for v in (source, x))

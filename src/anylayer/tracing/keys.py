@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import graph, tracing
 from anylayer.graph.ir import Value
-from anylayer.graph.operators import VIEWS
+from anylayer.graph.operators import LINEAR
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
@@ -174,7 +174,7 @@ def with_windows(key: Any, shape: Sequence[Any]) -> Any:
 def _linear(k: TracedArray) -> tuple[Value, int, int]:
     """Return (value, a, b) of an integer that is computed as a * value + b."""
     producers, value, factor, offset = k._graph.producers, k._value, 1, 0
-    while value in producers and (producers[value].op in ("Add", "Mul", "Cast") or producers[value] in VIEWS):
+    while value in producers and producers[value] in LINEAR:
         o = producers[value]
         source = next(v for v in o.inputs if v is not None and (v.const is None or o.op not in ("Add", "Mul")))
         if source.dtype.kind not in "iu" or value.dtype.itemsize < 4:
