@@ -335,3 +335,8 @@ def test_numpy_integers_of_sizes_make_float64_of_float32(engine: str) -> None:
     for given in (s, -s, -abs(s), abs(s)):
         for got, want in zip(run_graph(graph, [given], engine), function(given)):
             assert_same(got, want)
+
+
+def test_a_real_number_of_a_size_has_no_bits_as_in_python() -> None:
+    with pytest.raises(TraceError, match="unsupported operand type"):
+        traced(lambda s: s * ((len(s[s > 0]) / 2) & 1), [TensorType.of((36,))])

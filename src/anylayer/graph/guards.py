@@ -139,12 +139,9 @@ class SelectionKey:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A size that depends on data: an example of its value, which a trace uses, that of a trace with the other
-    `turn`, its largest value, and what is selected.
-    """
+    """A size that depends on data: an example of its value, which a trace uses, its largest value, and its key."""
 
     example: int
-    other: int
     limit: Expression
     selected: SelectionKey
 
@@ -197,7 +194,7 @@ class SymbolicTrace:
         if least > 1 and self.counts.keys().isdisjoint(limit.symbols):
             self.compare(limit, ">=", constant(least), True)
         self.ranges[name] = least, int(min(bounds(limit, self.ranges)[1], MAX_VALUES))
-        self.counts[name] = Count(value, value + (1 if turn else -1), limit, selected)
+        self.counts[name] = Count(value, limit, selected)
         self.ended.discard(name)
         self.assume(Guard(symbol(name), "<=", limit))
         return name, value

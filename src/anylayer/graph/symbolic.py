@@ -232,9 +232,6 @@ class SizeReal(float):
         return _new(SizeDouble, float(self), self.real_expression)
 
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
-    __and__, __or__, __xor__ = _bits("__and__"), _bits("__or__"), _bits("__xor__")
-    __rand__, __ror__, __rxor__ = _bits("__rand__"), _bits("__ror__"), _bits("__rxor__")
-    __invert__, bit_length = _bits("__invert__"), _bits("bit_length")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
     __hash__ = float.__hash__
@@ -351,7 +348,8 @@ def looks_constant(x: object) -> bool:
     trace = current_trace.get()
     if type(x) is not Size or trace is None or not depends_on_data(x):
         return False
-    values = {**trace.symbols, **{name: count.other for name, count in trace.counts.items()}}
+    examples = {name: count.example + (1 if trace.turn else -1) for name, count in trace.counts.items()}
+    values = {**trace.symbols, **examples}
     return not x.expression.symbols <= values.keys() or x.expression.value(values) == int(x)
 
 
