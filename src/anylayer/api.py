@@ -418,7 +418,7 @@ def read(
     types = {node.type for node in network.nodes}
     net = Net(network, users, {**{t: k for t, k in personal.items() if t in types}, **library_kernels})
     net.note_unused([*definitions, *library_kernels])
-    if network.format == "caffe" and file is not None and is_keras_file(file):
+    if network.format == "caffe" and file is not None and not network.weights:  # see _network
         from anylayer.convert.transfer import fill_by_name
 
         with reading(str(file)), within(str(file)):

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.compile.limits import need_memory, size
 from anylayer.errors import AnyLayerError, EngineError, TraceError, kind_and_text
 from anylayer.graph import Graph
-from anylayer.graph.operators import is_sized_by_data
+from anylayer.graph.operators import selects
 from anylayer.network import Array, TensorType
 from anylayer.numerics import NAN, difference, integer_ranges, normal_noise
 
@@ -47,8 +47,8 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
     paths = _Untaken(body, compiler)
     half = any(v.dtype == np.float16 for o in body.ops for v in o.outputs)
     tries = [(integers > 2, normal_noise(types, integers=integers)) for integers in integer_ranges(types)]
-    selects = body.selects or any(map(is_sized_by_data, body.ops))
-    if selects:
+    is_selecting = selects(body)
+    if is_selecting:
         noise = tries[0][1]
         tries += [(True, [selecting(x, at) for x in noise]) for at in range(len(SELECTING))]
     for may_fail, inputs in chain(tries, _inputs_for(types, paths)):
@@ -65,7 +65,7 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
             program = program or compiler(body)
             got = program(inputs)
         except EngineError as error:
-            if not selects:
+            if not is_selecting:
                 raise
             raise TraceError(f"the engine does not run what was recorded: {error.message}") from error
         _need_equal(got, want, half)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from anylayer.compile.plan import Plan
 from anylayer.compile.segments import nodes_with_operators
@@ -28,13 +28,12 @@ Region = tuple[int, ...]
 """Nodes between which no other node has to run, as their indices in `Plan.nodes`, in computing order."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Regions:
-    """The regions of a plan's one graph. `rank` is the place of each node in a computing order in which the nodes
-    of a region are neighbours."""
+    """The regions of a plan. `rank` is the place of each node in an order in which those of each are together."""
 
-    regions: list[Region] = field(default_factory=list)
-    rank: dict[int, int] = field(default_factory=dict)
+    regions: list[Region]
+    rank: dict[int, int]
 
 
 def find_regions(plan: Plan) -> Regions:
@@ -114,5 +113,5 @@ def _is_custom(t: TracedNode) -> bool:
 
 
 def _is_static(operators: Sequence[Op]) -> bool:
-    values = (v for op in operators for v in (*op.inputs, *op.outputs) if v is not None)
-    return all(isinstance(d, int) for v in values for d in v.shape)
+    values = [v for op in operators for v in (*op.inputs, *op.outputs)]
+    return all(v is None or all(isinstance(d, int) for d in v.shape) for v in values)

@@ -22,7 +22,7 @@ from anylayer.convert.nodes import NodeError, after_jumps, costliest, node_error
 from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
-from anylayer.graph.operators import WEIGHTED, is_sized_by_data
+from anylayer.graph.operators import WEIGHTED, selects
 from anylayer.layer import Bound
 from anylayer.network import Array, Network, Node, TensorType
 from anylayer.numerics import DEEP_TOLERANCE
@@ -92,10 +92,9 @@ class Verification:
         """Return whether layers of the user select elements, and no layer has weights: then the inputs decide what
         is selected.
         """
-        users = [t for t in self.source.nodes if t.node.type in self.source.user_types and t.body is not None]
-        bodies = [t.body for t in users if t.body is not None]
-        selects = any(body.selects or any(map(is_sized_by_data, body.ops)) for body in bodies)
-        return selects and not any(o in WEIGHTED for o in self.source.graph.ops)
+        source = self.source
+        bodies = [t.body for t in source.nodes if t.node.type in source.user_types and t.body is not None]
+        return any(map(selects, bodies)) and not any(o in WEIGHTED for o in source.graph.ops)
 
     def require_selections(self, written: Written, noise: Mapping[str, Array], path: Path) -> None:
         """Compare a file that selects elements for inputs for which layers may select nothing, or everything.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from anylayer.graph.ir import Op
+from anylayer.graph.ir import Graph, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,11 @@ SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
 def is_sized_by_data(op: Op) -> bool:
     """Return whether the number of an operator's results depends on data, also of a Range to a computed number."""
     return op in SIZED_BY_DATA or (op.op == "Range" and any(v is not None and v.const is None for v in op.inputs))
+
+
+def selects(graph: Graph) -> bool:
+    """Return whether the code that a graph records selects a number of elements that depends on data."""
+    return graph.selects or any(map(is_sized_by_data, graph.ops))
 
 
 SHORTENS = SIZED_BY_DATA | _trait("Slice Split TopK")

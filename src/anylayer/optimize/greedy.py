@@ -63,9 +63,9 @@ class Greedy:
                 or positions is None
             ):
                 continue
-            outer = cls(o, body, False, place, positions, []).outside(positions)
-            none_left = where.inputs[2]
-            end = None if none_left is None else cls(o, body, False, place, positions, []).outside(none_left)
+            parts, none_left = cls(o, body, False, place, positions, []), where.inputs[2]
+            outer = parts.outside(positions)
+            end = None if none_left is None else parts.outside(none_left)
             if outer is None or end is None:
                 continue
             is_last = reduced.op == "ReduceMax"

@@ -180,10 +180,7 @@ class LoopExpressions(Expressions):
         return axes[0]
 
     def _shape(self, value: Value) -> tuple[int, ...]:
-        axes = [i for i, d in enumerate(value.shape) if d == self.size]
-        if len(axes) > 1:
-            raise Unknown
-        return shape_of_one(value.shape, axes[0] if axes else -1)
+        return shape_of_one(value.shape, self._axis(value) if self.size in value.shape else -1)
 
     def _of(self, value: Value) -> Array:
         if value.const is not None:

@@ -69,10 +69,11 @@ def _measured_fastest(compilation: Compilation, plan: Plan) -> Fastest:
         if len(runners) > 1:
             runners = _trusted_runners(compilation, runners, plan)
         timings = {}
-        if len(runners) > 1 or kinds_of_regions(plan, find_regions(plan).regions):
+        regions = find_regions(plan)
+        if len(runners) > 1 or kinds_of_regions(plan, regions.regions):
             timings = _measure(runners, plan)
         engine = min(timings, key=timings.__getitem__) if timings else next(iter(runners))
-        return _divide(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried)
+        return _divide(compilation, plan, runners, Fastest(runners[engine], engine, (), timings), tried, regions)
 
 
 def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
@@ -110,10 +111,15 @@ def _measure(runners: Mapping[str, PlanRunner], plan: Plan) -> dict[str, float]:
 
 
 def _divide(
-    compilation: Compilation, plan: Plan, runners: Mapping[str, PlanRunner], alone: Fastest, tried: set[str]
+    compilation: Compilation,
+    plan: Plan,
+    runners: Mapping[str, PlanRunner],
+    alone: Fastest,
+    tried: set[str],
+    regions: Regions,
 ) -> Fastest:
     """Return the fastest engine, `alone`, or several engines that are faster together. tried: the engines that can
-    run the whole network, even if their outputs are wrong.
+    run the whole network, even if their outputs are wrong. regions: those of the plan.
     """
     here = installed("cpu") if compilation.device in ("", "cpu") else {}
     able = {name: here[name] for name in runners if name in here}
@@ -129,7 +135,8 @@ def _divide(
         compilation.runner,
         compilation.run_in_numpy,
     )
-    best, parts = fastest_split(finder, plan, alone.runner, alone.engine, compilation.precision == "float32")
+    movable = regions if compilation.precision == "float32" else None
+    best, parts = fastest_split(finder, plan, alone.runner, alone.engine, movable)
     if best.runner is alone.runner:
         return replace(alone, parts=parts)
     return Fastest(best.runner, alone.engine, parts, {**alone.timings, best.name: best.seconds}, best.parts)
@@ -155,12 +162,12 @@ Times = Mapping[str, float]
 
 
 def fastest_split(
-    finder: PairFinder, plan: Plan, alone: PlanRunner, engine: str, regions: bool
+    finder: PairFinder, plan: Plan, alone: PlanRunner, engine: str, regions: Regions | None
 ) -> tuple[Split, Sequence[EnginePart]]:
     """Return the fastest plan, and its parts for later shapes.
 
     Later shapes have no regions on engines that compile code for them, because this takes seconds for each set of
-    shapes. alone: the plan on the fastest engine, `engine`. regions: whether regions may move.
+    shapes. alone: the plan on the fastest engine, `engine`. regions: those that may move.
     """
     best = Split(alone, [EnginePart(engine, nodes_with_operators(plan))], finder.timings[engine])
     parts: Sequence[EnginePart] = []
@@ -169,8 +176,8 @@ def fastest_split(
         if pair is not None:
             best, parts = pair, pair.parts
     with suppress(EngineError):
-        if regions and not finder.exact:
-            best = RegionFinder(finder, plan, find_regions(plan)).faster(best) or best
+        if regions is not None and not finder.exact:
+            best = RegionFinder(finder, plan, regions).faster(best) or best
     return best, parts
 
 
@@ -186,8 +193,7 @@ class RegionFinder:
     regions: Regions
 
     def faster(self, best: Split) -> Split | None:
-        """Return a plan that is faster than `best`, in which regions are parts of their own; None where there is
-        none."""
+        """Return a plan that is faster than `best`, in which regions are parts of their own, or None."""
         times = self._times(best.seconds)
         if not times:
             return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -36,7 +35,6 @@ from anylayer.tracing.record import running_graph
 _FEW_STEPS = 3
 """The largest number of steps of a loop over fixed values that is not recorded as an operator."""
 _MAX_PASSES = 12
-_ASSIGNED_AND_WRITTEN = "{name} is written to, and gets another array; write x[...] = y in both places"
 
 
 def loop(
@@ -61,16 +59,14 @@ def loop(
     return _PlainLoop(iterator, (*names, *lists))
 
 
-@cache
-def _own_references() -> int:
+def _references(items: list[Any]) -> int:
     """Return the references to a list that only the variable of a frame holds, as RecordedLoop counts them."""
+    variables = locals()
+    x = variables["items"]
+    return sys.getrefcount(x)
 
-    def count(variables: Mapping[str, Any]) -> int:
-        x = variables["items"]
-        return sys.getrefcount(x)
 
-    items = [0]
-    return count(locals()) + 0 * len(items)
+_OWN_REFERENCES = _references([])
 
 
 def _bases(x: Any) -> list[TracedArray]:
@@ -135,7 +131,7 @@ class RecordedLoop:
         self.replaced: dict[str, NumberList] = {}
         for k, n in enumerate(lists):
             x = variables.get(n)
-            if type(x) is list and sys.getrefcount(x) > _own_references():
+            if type(x) is list and sys.getrefcount(x) > _OWN_REFERENCES:
                 raise self.refusal(
                     f"the list '{n}' has other names; make a list in the function that has the loop"
                 )
