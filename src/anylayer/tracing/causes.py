@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from types import FrameType
 
+from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph.place import describe, package_frame, place_of, refusal, user_frame
 from anylayer.network import Array
@@ -49,8 +50,9 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     line, end, first, last = list(code.co_positions())[at // 2]
     if line is None or first is None or last is None:
         return opcode, ""
-    text = linecache.getline(code.co_filename, line).encode()
-    return opcode, text[first : last if line == end else None].decode(errors="replace")
+    source = linecache.getline(code.co_filename, line).encode()
+    text = source[first : last if line == end else None].decode(errors="replace")
+    return "BINARY_SUBSCR" if opcode == "CALL" and text.endswith("]") else opcode, text  # see loop_items.item_at
 
 
 def running_call(frame: FrameType | None) -> str:
@@ -59,7 +61,7 @@ def running_call(frame: FrameType | None) -> str:
     return text.partition("(")[0] if opcode.startswith("CALL") else ""
 
 
-def _values_refusal(x: Array, what: str, remedy: str) -> TraceError:
+def _values_refusal(x: Array, what: str, remedy: str, kind: type[TraceError] = TraceError) -> TraceError:
     """Return the TraceError for an operation `what` that needs the values of `x`.
 
     If the user's line called a function of an installed package, the message names that function instead.
@@ -70,7 +72,8 @@ def _values_refusal(x: Array, what: str, remedy: str) -> TraceError:
         what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _FUNCTIONS
     return refusal(
         f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
-        f"{remedy}"
+        f"{remedy}",
+        kind=kind,
     )
 
 
@@ -92,7 +95,8 @@ def array_refusal(x: Array) -> TraceError:
 
 
 def _indexing(x: Array) -> TraceError:
-    return _values_refusal(x, "indexing a NumPy array", "write np.asarray(a, like=x)[i] for a[i]")
+    remedy = "write np.asarray(a, like=x)[i] for a[i]"
+    return _values_refusal(x, "indexing a NumPy array", remedy, tracing.decisions.JoinError)
 
 
 def _remedy(name: str, arguments: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
@@ -18,7 +19,9 @@ from typing import Any
 
 from anylayer.tracing.loop_state import OWN_PREFIX
 
-IF, LOOP, TRUTH, LOCALS, UNBOUND = (OWN_PREFIX + n for n in ("if", "loop", "truth", "locals", "unbound"))
+IF, LOOP, ITEM, TRUTH, LOCALS, UNBOUND = (
+    OWN_PREFIX + n for n in ("if", "loop", "item", "truth", "locals", "unbound")
+)
 """The names by which changed code calls the tracer."""
 RESULT = f"{OWN_PREFIX}result"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -59,20 +62,23 @@ def _compiled_file(file: str) -> list[tuple[CodeType, CodeType]]:
     """Return the code of each function of a file, as it is and changed."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
-        changed = ast.fix_missing_locations(_Changes().visit(copy.deepcopy(tree)))
+        changed = ast.fix_missing_locations(_Items().visit(_Changes().visit(copy.deepcopy(tree))))
         plain, changed_code = (compile(t, file, "exec", dont_inherit=True) for t in (tree, changed))
     except (SyntaxError, ValueError, RecursionError):
         return []
-    after = {(c.co_qualname, c.co_firstlineno): c for c in _codes(changed_code)}
-    pairs = [(c, after.get((c.co_qualname, c.co_firstlineno))) for c in _codes(plain)]
-    return [(c, d) for c, d in pairs if d is not None]
+    before, after = _by_place(plain), _by_place(changed_code)
+    return [
+        (c, d) for key in before if len(before[key]) == len(after[key]) for c, d in zip(before[key], after[key])
+    ]
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for c in code.co_consts:
-        if isinstance(c, CodeType):
-            yield from _codes(c)
+def _by_place(code: CodeType) -> defaultdict[tuple[str, int], list[CodeType]]:
+    """Return the code of each function by name and line, where several lambdas may stand in one line."""
+    codes, waiting = defaultdict(list), [code]
+    for c in waiting:
+        codes[c.co_qualname, c.co_firstlineno].append(c)
+        waiting += [k for k in c.co_consts if isinstance(k, CodeType)]
+    return codes
 
 
 def _inside(nodes: Sequence[ast.AST], stop: tuple[type, ...] = ()) -> Iterator[ast.AST]:
@@ -304,6 +310,16 @@ class _Changes(ast.NodeTransformer):
         passes.body = [*start, *self.statements(body), last]
         self.loops -= 1
         return [first, passes, *results]
+
+
+class _Items(ast.NodeTransformer):
+    """Changes `x[i]`, so that `x` may be a list and `i` depend on data."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Constant)):
+            return node
+        return _call(ITEM, [node.value, node.slice], node)
 
 
 def _list_of_append(n: ast.AST) -> str:

@@ -182,6 +182,7 @@ def builtins_of_changed_code() -> Mapping[str, Any]:
     return {
         changed_code.IF: BothSides,
         changed_code.LOOP: tracing.recorded_loops.loop,
+        changed_code.ITEM: tracing.loop_items.item_at,
         changed_code.TRUTH: truth,
         changed_code.LOCALS: builtins.locals,
         changed_code.UNBOUND: ABSENT,

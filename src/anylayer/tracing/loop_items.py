@@ -146,10 +146,18 @@ def items_of(x: Any) -> Items | None:
     if type(x) in (list, tuple) and x:
         kinds = [kind_in(v) for v in x]
         first = kinds[0]
-        if first is not None and first.name != "array" and all(k is not None and first.fits(k) for k in kinds):
+        is_copied = first is not None and all(leaf.name != "array" for leaf in first.leaves())
+        if first is not None and is_copied and all(k is not None and first.fits(k) for k in kinds):
             columns = [np.stack(c) for c in zip(*map(arrays_in, x))]
             return Items(len(x), lambda k: first.value(iter([_at(c, k) for c in columns])))
     return None
+
+
+def item_at(x: Any, key: Any) -> Any:
+    """Return x[key] for a list or tuple of values of one kind and an integer that depends on data, too."""
+    place = as_int(key)
+    items = items_of(x) if type(x) in (list, tuple) and type(place) is PythonNumber else None
+    return x[key] if items is None or place.kind is float else items.item(number(as_dtype_of(place, int), int))
 
 
 def _at(column: Any, k: Any) -> Any:
