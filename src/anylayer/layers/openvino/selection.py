@@ -1,4 +1,4 @@
-"""TopK and non-maximum suppression."""
+"""TopK, non-maximum suppression, and the positions of elements."""
 
 from __future__ import annotations
 
@@ -90,3 +90,16 @@ class NonMaxSuppression(OpenVINOLayer):
         _, c, n = scores.shape
         at = np.maximum(chosen, 0)
         return ops.gather(scores.reshape(-1), (at[:, 0] * c + at[:, 1]) * n + at[:, 2])
+
+
+@layer("NonZero")
+class NonZero(OpenVINOLayer):
+    """Return the positions of the elements that are not 0, one row per axis.
+
+    Source: OpenVINO operation specification, NonZero-3.
+    """
+
+    output_type: str = attribute("string", "i64", doc="dtype of the positions: i32 or i64")
+
+    def forward(self, x: Array) -> Any:
+        return np.stack(np.nonzero(x)).astype(dtype_of(self.output_type, "output_type"))

@@ -64,6 +64,17 @@ def results_counted_by(attribute: str) -> Any:
     return classmethod(lambda cls, attr: [("output", count_of(attr, attribute))])
 
 
+def results_listed_by(attribute: str) -> Any:
+    """Return the class method `results` of an operation with one result, whose dtypes an attribute lists."""
+
+    def results(cls: Any, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
+        types = attr.get(attribute)
+        need(isinstance(types, list), f"attribute '{attribute}' must be a list of dtypes")
+        return (("output", len(types or ())),)
+
+    return classmethod(results)
+
+
 def pairs_of(values: Array, count: int, what: str) -> list[tuple[int, int]]:
     """Return pairs of numbers of 0 or more from a constant of shape (count, 2)."""
     flat = integers(values, what, 2)

@@ -14,7 +14,7 @@ from anylayer.layer.arguments import channels_first, integers, restored
 from anylayer.layers._arrays import batch_to_space, space_to_batch
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, pairs_of
-from anylayer.layers.tensorflow._spatial import patches, spatial
+from anylayer.layers.tensorflow.windows import patches, spatial
 
 
 def _by(function: Callable[..., Any]) -> Callable[..., Any]:

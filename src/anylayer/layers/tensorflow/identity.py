@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from anylayer.layer import Array, attribute, layer, need
 from anylayer.layers._table import OperatorType, operators, row
-from anylayer.layers.tensorflow._base import TensorFlowLayer
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results_listed_by
 
 
 def _same(details: str = "") -> OperatorType:
@@ -21,21 +21,34 @@ _CHECK = {"CheckNumerics": _same("The check that all values are finite is left o
 operators(TensorFlowLayer, "Source: tf.raw_ops.{}.", dict.fromkeys(_SAME, _same()) | _CHECK)
 
 
-@layer("IdentityN")
-class IdentityN(TensorFlowLayer):
-    """Return all inputs unchanged.
+def _is_of_shape(x: Array, shape: Any) -> Any:
+    fits = shape is None or (
+        len(shape) == len(x.shape) and all(size is None or size == d for size, d in zip(shape, x.shape))
+    )
+    need(fits, f"the input must have shape {shape}, got {list(x.shape)}")
+    return x
 
-    Source: tf.raw_ops.IdentityN; tensorflow/core/kernels/identity_n_op.cc.
-    """
 
-    @classmethod
-    def results(cls, attr: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-        types = attr.get("T")
-        need(isinstance(types, list), "attribute 'T' must be a list of dtypes")
-        return (("output", len(types or ())),)
+def _default(default: Array, *, note: Callable[[str], None]) -> Array:
+    note("its default is used, since it is not fed")
+    return default
 
-    def forward(self, *xs: Array) -> Any:
-        return list(xs)
+
+_SHAPE = attribute("any", None)
+
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}{{}}.",
+    {
+        "IdentityN": row("Return all inputs unchanged.", lambda *xs: list(xs), "identity_n_op.cc",
+            body={"results": results_listed_by("T")}),
+        "PlaceholderWithDefault": row("Return the default value, because the network gets no other one.", _default,
+            "identity_op.cc", body={"harmless": frozenset({"dtype"}), "shape": _SHAPE}),
+        "EnsureShape": row("Return the input unchanged. Raise LayerError if its shape is not `shape`.",
+            _is_of_shape, "shape_ops.cc",
+            "An unknown size in `shape` fits every size. Without `shape`, every input is accepted.", shape=_SHAPE),
+    },
+)  # fmt: skip
 
 
 @layer("Dropout")
@@ -49,40 +62,6 @@ class Dropout(TensorFlowLayer):
 
     def forward(self, x: Array) -> Array:
         self.note("the file lacks the function 'Dropout', which is taken to return its input")
-        return x
-
-
-@layer("PlaceholderWithDefault")
-class PlaceholderWithDefault(TensorFlowLayer):
-    """Return the default value, because the network gets no other one.
-
-    Source: tf.raw_ops.PlaceholderWithDefault; tensorflow/core/kernels/identity_op.cc.
-    """
-
-    shape: Any = attribute("any", None)
-    harmless = frozenset({"dtype"})
-
-    def forward(self, default: Array) -> Any:
-        self.note("its default is used, since it is not fed")
-        return default
-
-
-@layer("EnsureShape")
-class EnsureShape(TensorFlowLayer):
-    """Return the input unchanged. Raise LayerError if its shape is not `shape`.
-
-    An unknown size in `shape` fits every size. Without `shape`, every input is accepted.
-    Source: tf.raw_ops.EnsureShape; tensorflow/core/kernels/shape_ops.cc.
-    """
-
-    shape: Any = attribute("any", None)
-
-    def forward(self, x: Array) -> Any:
-        expected = self.shape
-        fits = expected is None or (
-            len(expected) == len(x.shape) and all(w is None or w == d for w, d in zip(expected, x.shape))
-        )
-        need(fits, f"the input must have shape {expected}, got {list(x.shape)}")
         return x
 
 

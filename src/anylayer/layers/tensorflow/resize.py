@@ -9,7 +9,8 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import channels_first, integers, restored
-from anylayer.layers.tensorflow._base import TensorFlowLayer
+from anylayer.layers._table import operators, row
+from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 from anylayer.network import Array
 
 _f = np.float32
@@ -34,91 +35,64 @@ def plane_size(x: Array, size: Array) -> list[int]:
     return plane
 
 
-class _Resize(TensorFlowLayer):
-    """A resize of images (N, H, W, C) to `size` = (height, width), a constant.
+def _resize(
+    x: Array, size: Array, align_corners: bool, half_pixel_centers: bool, coordinates: str = "", **rule: Any
+) -> Any:
+    """Return images (N, H, W, C), resized to `size` by a rule of `ops.resize`. `coordinates` replaces half pixels.
 
-    Row y of the output lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. The
-    scale is old / new, or (old - 1) / (new - 1) with align_corners. Source:
-    tensorflow/core/util/image_resizer_state.h.
+    Source: tensorflow/core/util/image_resizer_state.h.
     """
+    need(
+        not (align_corners and half_pixel_centers),
+        "align_corners and half_pixel_centers exclude each other, but both are given",
+    )
+    half_pixel = coordinates or "half_pixel" if half_pixel_centers else "asymmetric"
+    where = "align_corners" if align_corners else half_pixel
+    y = ops.resize(channels_first(x, "NHWC"), plane_size(x, size), coordinates=where, by_step=True, **rule)
+    return restored(y, "NHWC")
 
-    align_corners: bool = attribute("bool", False)
-    half_pixel_centers: bool = attribute("bool", False)
 
-    def setup(self) -> None:
+def _nearest(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Any:
+    nearest = "round_prefer_ceil" if align_corners else "floor"
+    flags = align_corners, half_pixel_centers, "tf_half_pixel_for_nn"
+    return _resize(x, size, *flags, mode="nearest", nearest=nearest)
+
+
+def _bicubic(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Any:
+    for old, new in zip(x.shape[1:3], plane_size(x, size)):
         need(
-            not (self.align_corners and self.half_pixel_centers),
-            "align_corners and half_pixel_centers exclude each other, but both are given",
+            old * new < 1 << 26,
+            f"a resize of {old} cells to {new} needs more weights than the supported {1 << 26}",
         )
-
-    def rule(self) -> str:
-        """Return the coordinate mode of `ops.resize` that the attributes state."""
-        return "align_corners" if self.align_corners else "half_pixel" if self.half_pixel_centers else "asymmetric"
-
-
-@layer("ResizeBilinear")
-class ResizeBilinear(_Resize):
-    """Resize images by bilinear interpolation.
-
-    (N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. Row y of the output
-    lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. The scale is old / new,
-    or (old - 1) / (new - 1) with align_corners.
-    Source: tf.raw_ops.ResizeBilinear; tensorflow/core/kernels/image/resize_bilinear_op.cc.
-    """
-
-    def forward(self, x: Array, size: Array) -> Any:
-        plane = plane_size(x, size)
-        y = channels_first(x.astype(np.float32), "NHWC")
-        return restored(ops.resize(y, plane, mode="linear", coordinates=self.rule(), by_step=True), "NHWC")
+    how: Any = {"exclude_outside": half_pixel_centers, "cubic_a": -0.5 if half_pixel_centers else -0.75}
+    x = x.astype(np.float32)
+    return _resize(x, size, align_corners, half_pixel_centers, mode="cubic", table=_TABLE, **how)
 
 
-@layer("ResizeNearestNeighbor")
-class ResizeNearestNeighbor(_Resize):
-    """Resize images by nearest-neighbor interpolation.
+_FLAG = attribute("bool", False)
 
-    (N, H, W, C) to (N, height, width, C); `size` = (height, width) is a constant. Row y of the output is row
-    floor(y * scale) of the input; with align_corners the nearest row, where halves are rounded up; with
-    half_pixel_centers row floor((y + 0.5) * scale). Columns likewise.
-    Source: tf.raw_ops.ResizeNearestNeighbor; tensorflow/core/kernels/image/resize_nearest_neighbor_op.cc.
-    """
-
-    def forward(self, x: Array, size: Array) -> Any:
-        plane = plane_size(x, size)
-        coordinates = "tf_half_pixel_for_nn" if self.half_pixel_centers else self.rule()
-        nearest = "round_prefer_ceil" if self.align_corners else "floor"
-        y = channels_first(x, "NHWC")
-        y = ops.resize(y, plane, mode="nearest", coordinates=coordinates, nearest=nearest, by_step=True)
-        return restored(y, "NHWC")
-
-
-@layer("ResizeBicubic")
-class ResizeBicubic(_Resize):
-    """Resize images by bicubic interpolation.
-
-    (N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. The weights are those
-    of a cubic with a = -0.75 and repeated edges, tabulated in steps of 1 / 1024. With half_pixel_centers a = -0.5,
-    and cells outside the image have weight 0.
-    Source: tf.raw_ops.ResizeBicubic; tensorflow/core/kernels/image/resize_bicubic_op.cc.
-    """
-
-    def forward(self, x: Array, size: Array) -> Any:
-        plane = plane_size(x, size)
-        for old, new in zip(x.shape[1:3], plane):
-            need(
-                old * new < 1 << 26,
-                f"a resize of {old} cells to {new} needs more weights than the supported {1 << 26}",
-            )
-        y = ops.resize(
-            channels_first(x.astype(np.float32), "NHWC"),
-            plane,
-            mode="cubic",
-            coordinates=self.rule(),
-            cubic_a=-0.5 if self.half_pixel_centers else -0.75,
-            exclude_outside=self.half_pixel_centers,
-            by_step=True,
-            table=_TABLE,
-        )
-        return restored(y, "NHWC")
+operators(
+    TensorFlowLayer,
+    f"{SOURCE}image/{{}}.",
+    {
+        "ResizeBilinear": row("Resize images by bilinear interpolation.",
+            lambda x, size, **flags: _resize(x.astype(np.float32), size, **flags, mode="linear"),
+            "resize_bilinear_op.cc",
+            "(N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. Row y of "
+            "the output lies at y * scale of the input, or at (y + 0.5) * scale - 0.5 with half_pixel_centers. "
+            "The scale is old / new, or (old - 1) / (new - 1) with align_corners."),
+        "ResizeNearestNeighbor": row("Resize images by nearest-neighbor interpolation.", _nearest,
+            "resize_nearest_neighbor_op.cc",
+            "(N, H, W, C) to (N, height, width, C); `size` = (height, width) is a constant. Row y of the output "
+            "is row floor(y * scale) of the input; with align_corners the nearest row, where halves are rounded "
+            "up; with half_pixel_centers row floor((y + 0.5) * scale). Columns likewise."),
+        "ResizeBicubic": row("Resize images by bicubic interpolation.", _bicubic, "resize_bicubic_op.cc",
+            "(N, H, W, C) to (N, height, width, C) in float32; `size` = (height, width) is a constant. The "
+            "weights are those of a cubic with a = -0.75 and repeated edges, tabulated in steps of 1 / 1024. With "
+            "half_pixel_centers a = -0.5, and cells outside the image have weight 0."),
+    },
+    attributes={"align_corners": _FLAG, "half_pixel_centers": _FLAG},
+)  # fmt: skip
 
 
 @layer("CropAndResize")
