@@ -15,15 +15,16 @@ from anylayer.layer import Field, Layer, layer
 Function = Callable[..., Any]
 
 
-def define(name: str, base: type[Layer], summary: str, details: str, **body: Any) -> None:
+def define(name: str, base: type[Layer], summary: str, details: str, /, **body: Any) -> None:
     """Register layer type `name`: a subclass of `base` with the attributes `body`, in the module of `base`.
 
     The docstring consists of `summary` and `details`. The part of `name` before its last point is not in the name
-    of the class.
+    of the class. `body` may have the `dialects` of the type.
     """
+    dialects = body.pop("dialects", ())
     doc = f"{summary}\n\n    {details}\n    "
     members = {"__doc__": doc, "__module__": base.__module__, **body}
-    layer(name)(type(name.rpartition(".")[2], (base,), members))
+    layer(name, dialects=dialects)(type(name.rpartition(".")[2], (base,), members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def row(
         A keyword-only parameter without a default that is not among `arguments` gets the layer's attribute or
         method of that name, such as `outputs` or `blob`.
     source: where the format defines it; by default its name.
-    body: further attributes of the class, such as `message`, and fields that the function does not take.
+    body: further attributes of the class, such as `message`, fields that the function does not take, and
+        `dialects`.
     arguments: the declared attributes, and the inputs that must be constants, by the parameters of the function.
         A constant has the function that converts it and refuses others, such as `integers` of layer.arguments.
     """

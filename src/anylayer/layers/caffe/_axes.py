@@ -55,3 +55,8 @@ def need_padded(sizes: Sequence[int], pads: Sequence[int]) -> None:
         not any(pads) or prod(plain(padded)) <= MAX_CELLS,
         f"pad {tuple(pads)} turns a map of {tuple(sizes)} into {padded}, at most {MAX_CELLS} cells are allowed",
     )
+
+
+def need_output_apart(in_place: bool) -> None:
+    """Refuse a layer whose first bottom and first top have one name."""
+    need(not in_place, "cannot work in place: give the top another name than the bottom")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,13 @@ def engine_field(number: int, only: Sequence[str] = (), kind: Enum = ENGINE) -> 
 def no_effect(number: int, kind: str, default: Any) -> Any:
     """Declare a field of Intel's fork that has no effect in Sophgo's, which computes on a CPU without MKL."""
     return field(number, kind, default, doc="no effect in Sophgo's Caffe", only=("sophgo",))
+
+
+def reads(message: str, number: int | Mapping[str, int], **body: Any) -> dict[str, Any]:
+    """Return the attributes of the class of a layer that reads a message. `number` is its field number: the common
+    one, or one per dialect."""
+    numbers = number if isinstance(number, Mapping) else {"": number}
+    return {"message": message, "numbers": numbers, **body}
 
 
 def is_training(layer: Layer) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import prod
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
+from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._axes import broadcast_shape, canonical, weight_shape
 from anylayer.layers.caffe._messages import (
     INTEL,
@@ -17,55 +19,10 @@ from anylayer.layers.caffe._messages import (
     constant,
     engine_field,
     no_effect,
+    reads,
     written_filler,
 )
 from anylayer.layers.caffe._resampling import plane_of
-
-
-@layer("Axpy")
-class Axpy(Layer):
-    """Compute a * x + y with one factor a per channel.
-
-    a (N, C) or (N, C, 1, 1), x and y (N, C, H, W) to (N, C, H, W).
-    Source: hujie-frank/SENet src/caffe/layers/axpy_layer.cpp.
-    """
-
-    numbers = {"caffe2onnx": 151}
-
-    def forward(self, a: Array, x: Array, y: Array) -> Array:
-        need_shape(y, tuple(x.shape), "input 2", about=", as input 1")
-        need_shape(x, ("N", "C", "..."), "input 1")
-        nc = tuple(x.shape[:2])
-        need(
-            tuple(a.shape[:2]) == nc and all(d == 1 for d in a.shape[2:]),
-            f"input 0 must be of shape {nc} or {(*nc, 1, 1)}, one value per channel, got {tuple(a.shape)}",
-        )
-        return a.reshape(*nc, *(1,) * (len(x.shape) - 2)) * x + y
-
-
-@layer("Bias")
-class Bias(Layer):
-    """Add a bias whose axes start at `axis` of the input: the second input, or a weight.
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/bias_layer.cpp.
-    """
-
-    elementwise = True
-    message = "bias_param"
-    numbers = {"": 141}
-    axis: int = field(1, "int32", 1, doc="first axis of the input the bias lies on")
-    num_axes: int = field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value")
-    filler: FillerParameter = field(3, FillerParameter, doc="values of the weight without a file; default 0")
-
-    def forward(self, *inputs: Array) -> Array:
-        need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
-        x = inputs[0]
-        if len(inputs) == 2:
-            bias = inputs[1]
-        else:
-            bias = self.blob(0, weight_shape(x, self.axis, self.num_axes), self.filler, what="bias")
-        return x + bias.reshape(broadcast_shape(x, bias.shape, self.axis, "a bias"))
 
 
 @layer("Eltwise")
@@ -255,28 +212,53 @@ class Scale(Layer):
         return y + bias.reshape(lies)
 
 
-@layer("Reduction")
-class Reduction(Layer):
-    """Reduce all axes from `axis` on to one number, times `coeff`.
-
-    The operation is the sum, the sum of absolute values or squares, or the mean.
-    Source: BVLC/caffe src/caffe/layers/reduction_layer.cpp.
-    """
-
-    message = "reduction_param"
-    numbers = {"": 136}
-    operation: str = field(
-        1, Enum(SUM=1, ASUM=2, SUMSQ=3, MEAN=4), "SUM", doc="sum, sum of absolute values, sum of squares, mean"
+def _axpy(a: Array, x: Array, y: Array) -> Array:
+    need_shape(y, tuple(x.shape), "input 2", about=", as input 1")
+    need_shape(x, ("N", "C", "..."), "input 1")
+    nc = tuple(x.shape[:2])
+    need(
+        tuple(a.shape[:2]) == nc and all(d == 1 for d in a.shape[2:]),
+        f"input 0 must be of shape {nc} or {(*nc, 1, 1)}, one value per channel, got {tuple(a.shape)}",
     )
-    axis: int = field(2, "int32", 0, doc="first axis to reduce")
-    coeff: float = field(3, "float", 1.0, doc="factor of the output")
+    return a.reshape(*nc, *(1,) * (len(x.shape) - 2)) * x + y
 
-    def forward(self, x: Array) -> Any:
-        axis = canonical(self.axis, x)
-        rows = x.reshape((*x.shape[:axis], prod(x.shape[axis:])))
-        if self.operation == "ASUM":
-            rows = np.abs(rows)
-        elif self.operation == "SUMSQ":
-            rows = rows * rows
-        y = rows.mean(axis=-1) if self.operation == "MEAN" else rows.sum(axis=-1)
-        return y if self.coeff == 1 else y * np.float32(self.coeff)
+
+def _bias(*inputs: Array, axis: int, num_axes: int, filler: FillerParameter, blob: Callable[..., Array]) -> Array:
+    need(len(inputs) in (1, 2), f"takes 1 or 2 inputs, got {len(inputs)}")
+    x = inputs[0]
+    bias = inputs[1] if len(inputs) == 2 else blob(0, weight_shape(x, axis, num_axes), filler, what="bias")
+    return x + bias.reshape(broadcast_shape(x, bias.shape, axis, "a bias"))
+
+
+def _reduction(x: Array, operation: str, axis: int, coeff: float) -> Any:
+    axis = canonical(axis, x)
+    rows = x.reshape((*x.shape[:axis], prod(x.shape[axis:])))
+    rows = np.abs(rows) if operation == "ASUM" else rows * rows if operation == "SUMSQ" else rows
+    y = rows.mean(axis=-1) if operation == "MEAN" else rows.sum(axis=-1)
+    return y if coeff == 1 else y * np.float32(coeff)
+
+
+operators(
+    Layer,
+    "Source: {}.",
+    {
+        "Axpy": row("Compute a * x + y with one factor a per channel.", _axpy,
+            "hujie-frank/SENet src/caffe/layers/axpy_layer.cpp",
+            "a (N, C) or (N, C, 1, 1), x and y (N, C, H, W) to (N, C, H, W).", {"numbers": {"caffe2onnx": 151}}),
+        "Bias": row("Add a bias whose axes start at `axis` of the input: the second input, or a weight.", _bias,
+            "BVLC/caffe src/caffe/layers/bias_layer.cpp", "The output has the shape of the input.",
+            reads("bias_param", 141, elementwise=True),
+            axis=field(1, "int32", 1, doc="first axis of the input the bias lies on"),
+            num_axes=field(2, "int32", 1, doc="axes a weight covers; -1: all the rest, 0: one value"),
+            filler=field(3, FillerParameter, doc="values of the weight without a file; default 0")),
+        "Reduction": row("Reduce all axes from `axis` on to one number, times `coeff`.", _reduction,
+            "BVLC/caffe src/caffe/layers/reduction_layer.cpp",
+            "The operation is the sum, the sum of absolute values or squares, or the mean.",
+            reads("reduction_param", 136),
+            operation=field(1, Enum(SUM=1, ASUM=2, SUMSQ=3, MEAN=4), "SUM",
+                doc="sum, sum of absolute values, sum of squares, mean"),
+            axis=field(2, "int32", 0, doc="first axis to reduce"),
+            coeff=field(3, "float", 1.0, doc="factor of the output")),
+    },
+    __module__=__name__,
+)  # fmt: skip

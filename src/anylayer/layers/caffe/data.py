@@ -6,7 +6,7 @@ effect, and neither do fields that forks added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from anylayer.errors import given
 from anylayer.layer import Array, Enum, Layer, Message, Node, TensorType, field, layer, need
-from anylayer.layers._table import define
-from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant
+from anylayer.layers._table import define, operators, row
+from anylayer.layers.caffe._messages import BlobShape, FillerParameter, constant, reads
 
 
 @layer("Input")
@@ -47,24 +47,6 @@ class Input(Layer):
         for shape in shapes:
             need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
         return [TensorType.of(s) for s in (shapes if len(shapes) == self.outputs else shapes * self.outputs)]
-
-
-@layer("Parameter")
-class Parameter(Layer):
-    """Return a weight as an output; 0 without a weights file.
-
-    `shape` states the shape of the weight and of the output.
-    Source: BVLC/caffe include/caffe/layers/parameter_layer.hpp.
-    """
-
-    message = "parameter_param"
-    numbers = {"": 145}
-    shape: BlobShape = field(1, BlobShape, doc="shape of the weight")
-
-    def forward(self) -> Array:
-        shape = tuple(self.shape.dim)
-        need(all(d >= 0 for d in shape), f"dimensions must be 0 or more, got {shape}")
-        return self.blob(0, shape, constant(0))
 
 
 @layer("DummyData")
@@ -282,32 +264,27 @@ class ContinuationIndicator(Layer):
         return np.broadcast_to(first.astype(np.float32), (self.time_step, self.batch_size))
 
 
-@layer("HDF5Output")
-class HDF5Output(Layer):
-    """Consume the inputs; Caffe writes them to a file, here nothing is written.
-
-    The inputs may have any shapes.
-    Source: BVLC/caffe src/caffe/layers/hdf5_output_layer.cpp.
-    """
-
-    message = "hdf5_output_param"
-    numbers = {"": 113}
-    role = "sink"
-    file_name: str = field(1, "string", "", doc="path of the file")
-
-    def forward(self, *inputs: Array) -> Any:
-        return []
+def _parameter(shape: BlobShape, *, blob: Callable[..., Array]) -> Array:
+    dims = tuple(shape.dim)
+    need(all(d >= 0 for d in dims), f"dimensions must be 0 or more, got {dims}")
+    return blob(0, dims, constant(0))
 
 
-@layer("Silence")
-class Silence(Layer):
-    """Consume any number of inputs, so that they are not outputs of the network.
-
-    The inputs may have any shapes.
-    Source: BVLC/caffe src/caffe/layers/silence_layer.cpp.
-    """
-
-    role = "sink"
-
-    def forward(self, *inputs: Array) -> Any:
-        return []
+operators(
+    Layer,
+    "Source: BVLC/caffe {}.",
+    {
+        "Parameter": row("Return a weight as an output; 0 without a weights file.", _parameter,
+            "include/caffe/layers/parameter_layer.hpp",
+            "`shape` states the shape of the weight and of the output.", reads("parameter_param", 145),
+            shape=field(1, BlobShape, doc="shape of the weight")),
+        "HDF5Output": row("Consume the inputs; Caffe writes them to a file, here nothing is written.",
+            lambda *inputs: [], "src/caffe/layers/hdf5_output_layer.cpp", "The inputs may have any shapes.",
+            reads("hdf5_output_param", 113, role="sink",
+                file_name=field(1, "string", "", doc="path of the file"))),
+        "Silence": row("Consume any number of inputs, so that they are not outputs of the network.",
+            lambda *inputs: [], "src/caffe/layers/silence_layer.cpp", "The inputs may have any shapes.",
+            {"role": "sink"}),
+    },
+    __module__=__name__,
+)  # fmt: skip

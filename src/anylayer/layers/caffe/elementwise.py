@@ -10,8 +10,15 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers._table import computes, operators, row
-from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import FillerParameter, constant, engine_field, no_effect, written_filler
+from anylayer.layers.caffe._axes import canonical, need_output_apart
+from anylayer.layers.caffe._messages import (
+    FillerParameter,
+    constant,
+    engine_field,
+    no_effect,
+    reads,
+    written_filler,
+)
 
 
 class Elementwise(Layer):
@@ -23,47 +30,6 @@ class Elementwise(Layer):
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where x > 0, else slope * x."""
     return ops.relu(x) if slope == 0 else ops.leaky_relu(x, slope)
-
-
-@layer("CReLU")
-class CReLU(Layer):
-    """Concatenate ReLU of x and ReLU of -x along `concat_axis`.
-
-    Source: Cambricon/caffe src/caffe/layers/crelu_layer.cpp; arXiv 1603.05201.
-    """
-
-    message = "crelu_param"
-    negative_slope: float = field(1, "float", 0.0, doc="factor of negative values")
-    concat_axis: int = field(2, "int32", 1, doc="axis along which both are concatenated")
-
-    def forward(self, x: Array) -> Array:
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
-        both = np.concatenate([x, -x], axis=canonical(self.concat_axis, x, "concat_axis"))
-        return leaky_relu(both, self.negative_slope)
-
-
-@layer("Exp")
-class Exp(Elementwise):
-    """Compute base ** (shift + scale * x).
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/exp_layer.cpp.
-    """
-
-    message = "exp_param"
-    numbers = {"": 111}
-    base: float = field(1, "float", -1.0, doc="positive; -1 means e")
-    scale: float = field(2, "float", 1.0, doc="factor of x")
-    shift: float = field(3, "float", 0.0, doc="added to scale * x")
-
-    def setup(self) -> None:
-        need(self.base == -1 or 0 < self.base < math.inf, f"base must be positive, or -1 for e, got {self.base}")
-
-    def forward(self, x: Array) -> Any:
-        log_base = 1.0 if self.base == -1 else math.log(self.base)
-        inner, outer = np.float32(log_base * self.scale), np.float32(np.exp(log_base * self.shift))
-        y = np.exp(x if inner == 1 else x * inner)
-        return y if outer == 1 else y * outer
 
 
 @layer("Log")
@@ -111,34 +77,6 @@ class LogOpenCV(Log):
 
     def forward(self, x: Array) -> Any:
         return np.log(x)
-
-
-@layer("Power")
-class Power(Elementwise):
-    """Compute (shift + scale * x) ** power.
-
-    The output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/power_layer.cpp.
-    """
-
-    message = "power_param"
-    numbers = {"": 122}
-    power: float = field(1, "float", 1.0, doc="exponent")
-    scale: float = field(2, "float", 1.0, doc="factor of x")
-    shift: float = field(3, "float", 0.0, doc="added to scale * x")
-
-    def forward(self, x: Array) -> Array:
-        if self.power * self.scale == 0:
-            with np.errstate(all="ignore"):
-                value = np.float32(1) if self.power == 0 else np.float32(self.shift) ** np.float32(self.power)
-            return np.full(x.shape, value, np.float32)
-        y = x if self.scale == 1 else x * np.float32(self.scale)
-        y = y if self.shift == 0 else y + np.float32(self.shift)
-        if self.power == 1:
-            return y
-        if self.power == 2:
-            return y * y
-        return np.sqrt(y) if self.power == 0.5 else y ** np.float32(self.power)
 
 
 @layer("PReLU")
@@ -206,11 +144,41 @@ class ReLU6(Elementwise):
         return np.minimum(ops.leaky_relu(x, slope), np.float32(6))
 
 
+def _crelu(x: Array, negative_slope: float, concat_axis: int, *, in_place: bool) -> Array:
+    need_output_apart(in_place)
+    both = np.concatenate([x, -x], axis=canonical(concat_axis, x, "concat_axis"))
+    return leaky_relu(both, negative_slope)
+
+
+def _exp(x: Array, base: float, scale: float, shift: float) -> Any:
+    need(base == -1 or 0 < base < math.inf, f"base must be positive, or -1 for e, got {base}")
+    log_base = 1.0 if base == -1 else math.log(base)
+    inner, outer = np.float32(log_base * scale), np.float32(np.exp(log_base * shift))
+    y = np.exp(x if inner == 1 else x * inner)
+    return y if outer == 1 else y * outer
+
+
+def _power(x: Array, power: float, scale: float, shift: float) -> Array:
+    if power * scale == 0:
+        with np.errstate(all="ignore"):
+            value = np.float32(1) if power == 0 else np.float32(shift) ** np.float32(power)
+        return np.full(x.shape, value, np.float32)
+    y = x if scale == 1 else x * np.float32(scale)
+    y = y if shift == 0 else y + np.float32(shift)
+    if power in (1, 2):
+        return y if power == 1 else y * y
+    return np.sqrt(y) if power == 0.5 else y ** np.float32(power)
+
+
 def _absolute(x: Array, *, in_place: bool) -> Array:
-    need(not in_place, "cannot work in place: give the top another name than the bottom")
+    need_output_apart(in_place)
     return np.abs(x)
 
 
+_SHIFT = {
+    "scale": field(2, "float", 1.0, doc="factor of x"),
+    "shift": field(3, "float", 0.0, doc="added to scale * x"),
+}
 _CAFFE = "BVLC/caffe src/caffe/layers/"
 
 operators(
@@ -223,10 +191,14 @@ operators(
             "Clip each element to min..max: max(min, min(x, max)), so that it becomes min where min is above max.",
             lambda x, min, max: ops.clip(x, min, max), f"{_CAFFE}clip_layer.cpp",
             "NaN becomes min, as in Caffe; an engine may keep it.",
-            {"message": "clip_param", "numbers": {"sophgo": 165, "": 148}},
+            reads("clip_param", {"sophgo": 165, "": 148}),
             min=field(1, "float", doc="smallest value"), max=field(2, "float", doc="largest value")),
+        "Exp": row("Compute base ** (shift + scale * x).", _exp, f"{_CAFFE}exp_layer.cpp",
+            body=reads("exp_param", 111), base=field(1, "float", -1.0, doc="positive; -1 means e"), **_SHIFT),
+        "Power": row("Compute (shift + scale * x) ** power.", _power, f"{_CAFFE}power_layer.cpp",
+            body=reads("power_param", 122), power=field(1, "float", 1.0, doc="exponent"), **_SHIFT),
         "ELU": row("Compute x where x > 0, else alpha * (exp(x) - 1).", ops.elu,
-            f"{_CAFFE}elu_layer.cpp; arXiv 1511.07289", body={"message": "elu_param", "numbers": {"": 140}},
+            f"{_CAFFE}elu_layer.cpp; arXiv 1511.07289", body=reads("elu_param", 140),
             alpha=field(1, "float", 1.0, doc="negative values approach -alpha")),
         "GELU": computes("x * P(X <= x) for a standard normal X", ops.gelu, "arXiv 1606.08415"),
         "HardSigmoid": computes("0.2 * x + 0.5, clipped to 0..1", lambda x: ops.hard_sigmoid(x, 0.2, 0.5),
@@ -236,16 +208,27 @@ operators(
         "Mish": computes("x * tanh(log(1 + exp(x)))", lambda x: x * np.tanh(ops.softplus(x)), "arXiv 1908.08681"),
         "Sigmoid": row("Compute the logistic function 1 / (1 + exp(-x)).", ops.sigmoid,
             f"{_CAFFE}sigmoid_layer.cpp",
-            body={"message": "sigmoid_param", "numbers": {"": 124}, "engine": engine_field(1)}),
+            body=reads("sigmoid_param", 124, engine=engine_field(1))),
         "Swish": row("Compute x * sigmoid(beta * x).",
             lambda x, beta: x * ops.sigmoid(x if beta == 1 else x * np.float32(beta)),
-            f"{_CAFFE}swish_layer.cpp; arXiv 1710.05941", body={"message": "swish_param", "numbers": {"": 147}},
+            f"{_CAFFE}swish_layer.cpp; arXiv 1710.05941", body=reads("swish_param", 147),
             beta=field(1, "float", 1.0, doc="factor of x inside the sigmoid")),
         "TanH": row("Compute the hyperbolic tangent of each element.", np.tanh, f"{_CAFFE}tanh_layer.cpp",
-            body={"message": "tanh_param", "numbers": {"": 127}, "engine": engine_field(1)}),
+            body=reads("tanh_param", 127, engine=engine_field(1))),
         "Threshold": row("Compute 1 where x > threshold, else 0.",
             lambda x, threshold: (x > np.float32(threshold)).astype(np.float32), f"{_CAFFE}threshold_layer.cpp",
-            body={"message": "threshold_param", "numbers": {"": 128}},
+            body=reads("threshold_param", 128),
             threshold=field(1, "float", 0.0, doc="values above it give 1")),
     },
+)  # fmt: skip
+operators(
+    Layer,
+    "Source: Cambricon/caffe src/caffe/layers/crelu_layer.cpp; arXiv 1603.05201.",
+    {
+        "CReLU": row("Concatenate ReLU of x and ReLU of -x along `concat_axis`.", _crelu,
+            body={"message": "crelu_param"},
+            negative_slope=field(1, "float", 0.0, doc="factor of negative values"),
+            concat_axis=field(2, "int32", 1, doc="axis along which both are concatenated")),
+    },
+    __module__=__name__,
 )  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, Layer, field, layer, need
+from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import (
     EPSILONS,
@@ -17,6 +18,7 @@ from anylayer.layers.caffe._messages import (
     engine_field,
     is_training,
     no_effect,
+    reads,
     written_filler,
 )
 from anylayer.layers.caffe._resampling import plane_of
@@ -168,38 +170,6 @@ class SophgoBN(BN):
         return x * scale + shift
 
 
-@layer("ChannelNorm")
-class ChannelNorm(Layer):
-    """Compute the Euclidean length of the channels of each pixel.
-
-    (N, C, H, W) to (N, 1, H, W).
-    Source: lmb-freiburg/flownet2 src/caffe/layers/channel_norm_layer.cu.
-    """
-
-    def forward(self, x: Array) -> Any:
-        plane_of(x)
-        return np.sqrt((x * x).sum(axis=1, keepdims=True))
-
-
-@layer("GRN")
-class GRN(Layer):
-    """Compute x / sqrt(bias + sum of x * x over the channels).
-
-    (N, C, H, W) to the same shape.
-    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/grn_layer.cpp.
-    """
-
-    message = "grn_param"
-    elementwise = True
-    numbers = {"model-optimizer": 213}
-    bias: float = field(1, "float", 1.0, doc="added to the sum of squares; not negative")
-
-    def forward(self, x: Array) -> Any:
-        need(self.bias >= 0, f"bias must not be negative, got {self.bias:g}")
-        need(2 <= len(x.shape) <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
-        return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(self.bias))
-
-
 @layer("LRN")
 class LRN(Layer):
     """Divide each element by a power of the mean square of its neighbourhood.
@@ -237,33 +207,6 @@ class LRN(Layer):
         return x * (np.float32(1) + mean * np.float32(self.alpha)) ** np.float32(-self.beta)
 
 
-@layer("MVN")
-class MVN(Layer):
-    """Compute (x - mean) / (standard deviation + eps) of each sample, per channel or over all channels.
-
-    (N, C, H, W) to the same shape. An input of lower rank gets axes of size 1 at the end, and the output keeps
-    them.
-    Source: BVLC/caffe src/caffe/layers/mvn_layer.cpp.
-    """
-
-    elementwise = True
-    message = "mvn_param"
-    numbers = {"": 120}
-    normalize_variance: bool = field(1, "bool", True, doc="divide by the standard deviation")
-    across_channels: bool = field(2, "bool", False, doc="one mean and deviation for all channels")
-    eps: float = field(3, "float", 1e-9, doc="added to the standard deviation")
-
-    def forward(self, x: Array) -> Any:
-        need(len(x.shape) <= 4, f"needs an input of at most 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
-        x = x.reshape(*x.shape, *(1,) * (4 - len(x.shape)))
-        axes = (1, 2, 3) if self.across_channels else (2, 3)
-        centred = x - x.mean(axis=axes, keepdims=True)
-        if not self.normalize_variance:
-            return centred
-        variance = (centred * centred).mean(axis=axes, keepdims=True)
-        return centred / (np.sqrt(variance) + np.float32(self.eps))
-
-
 @layer("Normalize")
 class Normalize(Layer):
     """Compute x / sqrt(eps + sum of squares) * scale.
@@ -297,39 +240,6 @@ class Normalize(Layer):
         return x / length * scale.reshape(1, -1, *(1,) * (rank - 2))
 
 
-@layer("Normalize", dialects=("amsoftmax",))
-class NormalizeChannels(Layer):
-    """Compute x / sqrt(1e-6 + sum of squares), or x / (1e-6 + sum of absolute values) (AMSoftmax).
-
-    (N, C, H, W) to the same shape, and (N, C) to (N, C, 1, 1). The sum runs over C at each pixel. A second output
-    is the divisor (N, 1, H, W).
-    Source: happynear/caffe-windows src/caffe/layers/normalize_layer.cpp, used by happynear/AMSoftmax.
-    """
-
-    message = "normalize_param"
-    elementwise = True
-    distinctive = frozenset({"normalize_type", "fix_gradient", "bp_norm"})
-    normalize_type: str = field(1, "string", "L2", doc='the divisor: "L2" or "L1"')
-    fix_gradient: bool = field(2, "bool", False, doc="how the gradient is computed (training)")
-    bp_norm: bool = field(3, "bool", False, doc="the same")
-
-    def setup(self) -> None:
-        need(
-            self.normalize_type in ("L1", "L2"),
-            f'normalize_type must be "L1" or "L2", got "{self.normalize_type}"',
-        )
-
-    def forward(self, x: Array) -> Any:
-        rank = len(x.shape)
-        need(rank in (2, 4), f"input 0 must be of shape (N, C, H, W) or (N, C), got {tuple(x.shape)}")
-        x = x.reshape(*x.shape, 1, 1) if rank == 2 else x
-        terms = x * x if self.normalize_type == "L2" else np.abs(x)
-        divisor = terms.sum(axis=1, keepdims=True) + np.float32(1e-6)
-        if self.normalize_type == "L2":
-            divisor = np.sqrt(divisor)
-        return [x / divisor, divisor][: self.outputs]
-
-
 @layer("Softmax")
 class Softmax(Layer):
     """Compute exp(x), divided by its sum along `axis`.
@@ -346,3 +256,71 @@ class Softmax(Layer):
 
     def forward(self, x: Array) -> Array:
         return ops.softmax(x, axis=canonical(self.axis, x))
+
+
+def _channel_norm(x: Array) -> Any:
+    plane_of(x)
+    return np.sqrt((x * x).sum(axis=1, keepdims=True))
+
+
+def _grn(x: Array, bias: float) -> Any:
+    need(bias >= 0, f"bias must not be negative, got {bias:g}")
+    need(2 <= len(x.shape) <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
+    return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(bias))
+
+
+def _mvn(x: Array, normalize_variance: bool, across_channels: bool, eps: float) -> Any:
+    need(len(x.shape) <= 4, f"needs an input of at most 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
+    x = x.reshape(*x.shape, *(1,) * (4 - len(x.shape)))
+    axes = (1, 2, 3) if across_channels else (2, 3)
+    centred = x - x.mean(axis=axes, keepdims=True)
+    if not normalize_variance:
+        return centred
+    return centred / (np.sqrt((centred * centred).mean(axis=axes, keepdims=True)) + np.float32(eps))
+
+
+def _normalize_channels(x: Array, normalize_type: str, *, outputs: int, **of_training: bool) -> Any:
+    need(normalize_type in ("L1", "L2"), f'normalize_type must be "L1" or "L2", got "{normalize_type}"')
+    rank = len(x.shape)
+    need(rank in (2, 4), f"input 0 must be of shape (N, C, H, W) or (N, C), got {tuple(x.shape)}")
+    x = x.reshape(*x.shape, 1, 1) if rank == 2 else x
+    terms = x * x if normalize_type == "L2" else np.abs(x)
+    divisor = terms.sum(axis=1, keepdims=True) + np.float32(1e-6)
+    divisor = np.sqrt(divisor) if normalize_type == "L2" else divisor
+    return [x / divisor, divisor][:outputs]
+
+
+operators(
+    Layer,
+    "Source: {}.",
+    {
+        "ChannelNorm": row("Compute the Euclidean length of the channels of each pixel.", _channel_norm,
+            "lmb-freiburg/flownet2 src/caffe/layers/channel_norm_layer.cu", "(N, C, H, W) to (N, 1, H, W)."),
+        "GRN": row("Compute x / sqrt(bias + sum of x * x over the channels).", _grn,
+            "openvinotoolkit/training_toolbox_caffe "
+            "src/caffe/layers/grn_layer.cpp", "(N, C, H, W) to the same shape.",
+            reads("grn_param", {"model-optimizer": 213}, elementwise=True),
+            bias=field(1, "float", 1.0, doc="added to the sum of squares; not negative")),
+        "MVN": row(
+            "Compute (x - mean) / (standard deviation + eps) of each sample, per channel or over all channels.",
+            _mvn, "BVLC/caffe src/caffe/layers/mvn_layer.cpp",
+            "(N, C, H, W) to the same shape. An input of lower rank gets axes of size 1 at the end, and the "
+            "output keeps them.",
+            reads("mvn_param", 120, elementwise=True),
+            normalize_variance=field(1, "bool", True, doc="divide by the standard deviation"),
+            across_channels=field(2, "bool", False, doc="one mean and deviation for all channels"),
+            eps=field(3, "float", 1e-9, doc="added to the standard deviation")),
+        "Normalize": row(
+            "Compute x / sqrt(1e-6 + sum of squares), or x / (1e-6 + sum of absolute values) (AMSoftmax).",
+            _normalize_channels,
+            "happynear/caffe-windows src/caffe/layers/normalize_layer.cpp, used by happynear/AMSoftmax",
+            "(N, C, H, W) to the same shape, and (N, C) to (N, C, 1, 1). The sum runs over C at each pixel. A "
+            "second output is the divisor (N, 1, H, W).",
+            reads("normalize_param", {}, elementwise=True, dialects=("amsoftmax",),
+                distinctive=frozenset({"normalize_type", "fix_gradient", "bp_norm"})),
+            normalize_type=field(1, "string", "L2", doc='the divisor: "L2" or "L1"'),
+            fix_gradient=field(2, "bool", False, doc="how the gradient is computed (training)"),
+            bp_norm=field(3, "bool", False, doc="the same")),
+    },
+    __module__=__name__,
+)  # fmt: skip

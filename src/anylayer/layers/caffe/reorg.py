@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
+from anylayer.layers._table import operators, row
+from anylayer.layers.caffe._messages import reads
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
@@ -136,55 +138,37 @@ class PassThrough(ReorgAscend):
     """
 
 
-@layer("PixelShuffle")
-class PixelShuffle(Layer):
-    """Move channels into pixels of blocks of r x r, with r = upscale_factor.
-
-    (N, C * r * r, H, W) to (N, C, H * r, W * r). Pixel (dy, dx) of a block of channel c comes from channel c * r *
-    r + dy * r + dx (arXiv 1609.05158).
-    Source: wj1tr0y/gait_extractor src/caffe/layers/pixel_shuffle_layer.cpp.
-    """
-
-    message = "pixel_shuffle_param"
-    upscale_factor: int = field(1, "int32", doc="the output's size over the input's; at least 2")
-
-    def forward(self, x: Array) -> Array:
-        h, w = plane_of(x)
-        r = self.upscale_factor
-        need(r > 1, f"upscale_factor must be at least 2, got {r}")
-        need(x.shape[1] % r**2 == 0, f"upscale_factor={r} squared does not divide {x.shape[1]} channels")
-        need_plane(h * r, w * r)
-        return ops.depth_to_space(x, r, mode="CRD")
+def _shuffle(x: Array, upscale_factor: int) -> Array:
+    (h, w), r = plane_of(x), upscale_factor
+    need(r > 1, f"upscale_factor must be at least 2, got {r}")
+    need(x.shape[1] % r**2 == 0, f"upscale_factor={r} squared does not divide {x.shape[1]} channels")
+    need_plane(h * r, w * r)
+    return ops.depth_to_space(x, r, mode="CRD")
 
 
-@layer("Reorg3d")
-class Reorg3d(Layer):
-    """Move pixels into channels, keeping the channels of a pixel together (Darknet of AlexeyAB).
-
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`. Channel (dy * s + dx) * C + c holds pixel (dy,
-    dx) of each block. With `reverse`, the inverse.
-    Source: AlexeyAB/darknet src/reorg_layer.c, src/blas.c reorg_cpu ([reorg3d]; its [reorg] is the rule of Reorg).
-    """
-
-    message = "reorg_param"
-    stride: int = field(1, "uint32", doc="side of the blocks of pixels")
-    reverse: bool = field(2, "bool", False, doc="move channels into pixels")
-
-    def forward(self, x: Array) -> Array:
-        return into_pixels(x, self.stride) if self.reverse else into_channels(x, self.stride)
-
-
-@layer("ReorgYolo")
-class ReorgYolo(Layer):
-    """Move pixels into channels in the order of Darknet.
-
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py.
-    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp.
-    """
-
-    message = "reorg_yolo_param"
-    numbers = {"": 215, "model-optimizer": 215}
-    stride: int = field(1, "int32", 1, doc="side of the blocks of pixels")
-
-    def forward(self, x: Array) -> Array:
-        return darknet(x, self.stride)
+operators(
+    Layer,
+    "Source: {}.",
+    {
+        "PixelShuffle": row("Move channels into pixels of blocks of r x r, with r = upscale_factor.", _shuffle,
+            "wj1tr0y/gait_extractor src/caffe/layers/pixel_shuffle_layer.cpp",
+            "(N, C * r * r, H, W) to (N, C, H * r, W * r). Pixel (dy, dx) of a block of channel c comes from "
+            "channel c * r * r + dy * r + dx (arXiv 1609.05158).", {"message": "pixel_shuffle_param"},
+            upscale_factor=field(1, "int32", doc="the output's size over the input's; at least 2")),
+        "Reorg3d": row(
+            "Move pixels into channels, keeping the channels of a pixel together (Darknet of AlexeyAB).",
+            lambda x, stride, reverse: into_pixels(x, stride) if reverse else into_channels(x, stride),
+            "AlexeyAB/darknet src/reorg_layer.c, src/blas.c reorg_cpu ([reorg3d]; its [reorg] is the rule of "
+            "Reorg)",
+            "(N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`. Channel (dy * s + dx) * C + c holds "
+            "pixel (dy, dx) of each block. With `reverse`, the inverse.", {"message": "reorg_param"},
+            stride=field(1, "uint32", doc="side of the blocks of pixels"),
+            reverse=field(2, "bool", False, doc="move channels into pixels")),
+        "ReorgYolo": row("Move pixels into channels in the order of Darknet.", darknet,
+            "openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp",
+            "(N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py.",
+            reads("reorg_yolo_param", {"": 215, "model-optimizer": 215}),
+            stride=field(1, "int32", 1, doc="side of the blocks of pixels")),
+    },
+    __module__=__name__,
+)  # fmt: skip

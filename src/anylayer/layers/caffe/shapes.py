@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from anylayer.errors import wording
 from anylayer.layer import Array, Layer, Shape, field, layer, need
 from anylayer.layer.arguments import target_shape
 from anylayer.layer.contract import PixelMap
-from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._messages import INTEL, BlobShape, engine_field, no_effect
+from anylayer.layers._table import operators, row
+from anylayer.layers.caffe._axes import canonical, need_output_apart
+from anylayer.layers.caffe._messages import INTEL, BlobShape, engine_field, no_effect, reads
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
@@ -54,85 +55,6 @@ class Concat(Layer):
         return inputs[0] if len(inputs) == 1 else np.concatenate(inputs, axis=axis)
 
 
-@layer("Flatten")
-class Flatten(Layer):
-    """Flatten the axes from `axis` to `end_axis` into one.
-
-    Source: BVLC/caffe src/caffe/layers/flatten_layer.cpp.
-    """
-
-    message = "flatten_param"
-    numbers = {"": 135}
-    axis: int = field(1, "int32", 1, doc="first axis to flatten")
-    end_axis: int = field(2, "int32", -1, doc="last axis to flatten")
-
-    def forward(self, x: Array) -> Array:
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
-        start, end = canonical(self.axis, x), canonical(self.end_axis, x, "end_axis")
-        need(start <= end, f"axis must not lie after end_axis, got axis {start} and end_axis {end}")
-        merged = 1
-        for size in x.shape[start : end + 1]:
-            merged *= size
-        return x.reshape(*x.shape[:start], merged, *x.shape[end + 1 :])
-
-
-@layer("Padding")
-class Padding(Layer):
-    """Put rows and columns of one value around a map.
-
-    (N, C, H, W) to (N, C, pad_t + H + pad_b, pad_l + W + pad_r).
-    Source: the Caffe in tpu-mlir 1.30.2 (executed).
-    """
-
-    message = "padding_param"
-    numbers: ClassVar = {"": 166, "sophgo": 166}
-    pad_method: Any = field(1, "any", None, doc="not supported: its meanings are not known")
-    pad_l: int = field(2, "uint32", 0, doc="columns on the left")
-    pad_r: int = field(3, "uint32", 0, doc="columns on the right")
-    pad_t: int = field(4, "uint32", 0, doc="rows above")
-    pad_b: int = field(5, "uint32", 0, doc="rows below")
-    pad_value: int = field(6, "int32", 0, doc="value of the new elements")
-
-    def setup(self) -> None:
-        need(not self.has("pad_method"), "pad_method is not supported, since its meanings are not known")
-
-    def forward(self, x: Array) -> Array:
-        h, w = plane_of(x)
-        rows, columns = (self.pad_t, self.pad_b), (self.pad_l, self.pad_r)
-        need_plane(h + sum(rows), w + sum(columns))
-        return np.pad(x, [(0, 0), (0, 0), rows, columns], constant_values=np.float32(self.pad_value))
-
-
-@layer("Permute")
-class Permute(Layer):
-    """Permute the axes: output axis i is input axis order[i]; axes not listed follow in their order.
-
-    Source: weiliu89/caffe (branch ssd) src/caffe/layers/permute_layer.cpp.
-    """
-
-    message = "permute_param"
-    numbers = {
-        "sophgo": 202,
-        "": 202,
-        "ssd": 202,
-        "caffe-plus": 150,
-        "atlas": 151,
-        "opencv": 148,
-        "model-optimizer": 154,
-    }
-    order: tuple[int, ...] = field(1, "uint32", repeated=True, doc="axes of the input, in the order of the output")
-
-    def forward(self, x: Array) -> Array:
-        rank = len(x.shape)
-        for axis in self.order:
-            need(axis < rank, f"order must list axes below {rank} for shape {tuple(x.shape)}, got {axis}")
-        need(
-            len(set(self.order)) == len(self.order),
-            f"order names an axis twice: {', '.join(map(str, self.order))}",
-        )
-        return x.transpose(*self.order, *(axis for axis in range(rank) if axis not in self.order))
-
-
 @layer("Reshape")
 class Reshape(Layer):
     """Replace `num_axes` axes from `axis` on by axes of the sizes `shape`.
@@ -157,7 +79,7 @@ class Reshape(Layer):
         need(self.num_axes >= -1, f"num_axes must be -1 or more, got {self.num_axes}")
 
     def forward(self, x: Array) -> Array:
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        need_output_apart(self.in_place)
         rank = len(x.shape)
         start = self.axis if self.axis >= 0 else rank + self.axis + 1
         need(
@@ -170,25 +92,6 @@ class Reshape(Layer):
         )
         sizes = target_shape(x.shape[start:end], self.shape.dim, "shape", x.shape[start:])
         return x.reshape((*x.shape[:start], *sizes, *x.shape[end:]))
-
-
-@layer("ShuffleChannel")
-class ShuffleChannel(Layer):
-    """Shuffle the channels: reshape them to (group, C / group), transpose, and flatten.
-
-    (N, C, ...) to the same shape.
-    Source: farmingyard/ShuffleNet src/caffe/layers/shuffle_channel_layer.cpp; arXiv 1707.01083.
-    """
-
-    message = "shuffle_channel_param"
-    numbers = {"sophgo": 164, "ascend": 159, "shufflenet": 164, "caffe2onnx": 164, "synopsys": 166, "ncnn": 145}
-    group: int = field(1, "uint32", 1, doc="number of groups; must divide the channels")
-
-    def forward(self, x: Array) -> Array:
-        need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
-        n, c, *rest = x.shape
-        need(self.group > 0 and c % self.group == 0, f"group={self.group} does not divide {c} channels")
-        return x.reshape(n, self.group, c // self.group, *rest).swapaxes(1, 2).reshape(x.shape)
 
 
 @layer("Slice")
@@ -236,68 +139,6 @@ class Slice(Layer):
         return ends
 
 
-@layer("Split")
-class Split(Layer):
-    """Return the input once per output.
-
-    Each output has the shape of the input.
-    Source: BVLC/caffe src/caffe/layers/split_layer.cpp.
-    """
-
-    elementwise = True
-
-    def forward(self, x: Array) -> list[Array]:
-        return [x] * self.outputs
-
-
-@layer("Tile")
-class Tile(Layer):
-    """Repeat the input `tiles` times along `axis`.
-
-    Source: BVLC/caffe src/caffe/layers/tile_layer.cpp.
-    """
-
-    message = "tile_param"
-    numbers = {"": 138}
-    axis: int = field(1, "int32", 1, doc="axis to repeat along")
-    tiles: int = field(2, "int32", doc="number of copies")
-
-    def setup(self) -> None:
-        need(self.tiles > 0, f"tiles must be positive, got {self.tiles}")
-
-    def forward(self, x: Array) -> Array:
-        axis = canonical(self.axis, x)
-        limit = 2**31 - 1  # limit on the elements of a blob in Caffe's blob.cpp
-        count = prod(d for d in x.shape if isinstance(d, int)) * self.tiles
-        need(
-            count <= limit,
-            f"tiles={self.tiles} makes {count} elements of {tuple(x.shape)}, at most {limit} are supported",
-        )
-        return np.tile(x, tuple(self.tiles if i == axis else 1 for i in range(len(x.shape))))
-
-
-@layer("Transpose")
-class Transpose(Layer):
-    """Permute the axes: output axis i is input axis dim[i].
-
-    Source: tianzhi0549/caffe (CTPN) src/caffe/layers/transpose_layer.cpp.
-    """
-
-    message = "transpose_param"
-    dim: tuple[int, ...] = field(
-        1, "int32", repeated=True, doc="all axes of the input, in the order of the output"
-    )
-
-    def forward(self, x: Array) -> Array:
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
-        rank = len(x.shape)
-        need(
-            sorted(self.dim) == list(range(rank)),
-            f"dim must name each axis of shape {tuple(x.shape)} once, 0..{rank - 1}, got {list(self.dim)}",
-        )
-        return x.transpose(*self.dim)
-
-
 @layer("Crop")
 class Crop(Layer):
     """Crop the first input to the sizes of the second from `axis` on, starting at `offset`.
@@ -336,7 +177,7 @@ class Crop(Layer):
                 + wording("dialect='hed'", "--dialect hed")
                 + ", or write crop_param { offset: ... }"
             )
-        need(not self.in_place, "cannot work in place: give the top another name than the bottom")
+        need_output_apart(self.in_place)
         need(
             len(x.shape) == len(reference.shape),
             f"both inputs must have the same number of axes, got {tuple(x.shape)} and {tuple(reference.shape)}",
@@ -358,3 +199,106 @@ class Crop(Layer):
             )
             window.append(slice(offset, offset + length))
         return x[tuple(window)]
+
+
+def _flatten(x: Array, axis: int, end_axis: int, *, in_place: bool) -> Array:
+    need_output_apart(in_place)
+    start, end = canonical(axis, x), canonical(end_axis, x, "end_axis")
+    need(start <= end, f"axis must not lie after end_axis, got axis {start} and end_axis {end}")
+    return x.reshape(*x.shape[:start], prod(x.shape[start : end + 1]), *x.shape[end + 1 :])
+
+
+def _pad(
+    x: Array, pad_l: int, pad_r: int, pad_t: int, pad_b: int, pad_value: int, *, has: Callable[[str], bool]
+) -> Array:
+    need(not has("pad_method"), "pad_method is not supported, since its meanings are not known")
+    h, w = plane_of(x)
+    need_plane(h + pad_t + pad_b, w + pad_l + pad_r)
+    borders = [(0, 0), (0, 0), (pad_t, pad_b), (pad_l, pad_r)]
+    return np.pad(x, borders, constant_values=np.float32(pad_value))
+
+
+def _permute(x: Array, order: Sequence[int]) -> Array:
+    rank = len(x.shape)
+    for axis in order:
+        need(axis < rank, f"order must list axes below {rank} for shape {tuple(x.shape)}, got {axis}")
+    need(len(set(order)) == len(order), f"order names an axis twice: {', '.join(map(str, order))}")
+    return x.transpose(*order, *(axis for axis in range(rank) if axis not in order))
+
+
+def _shuffle(x: Array, group: int) -> Array:
+    need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
+    n, c, *rest = x.shape
+    need(group > 0 and c % group == 0, f"group={group} does not divide {c} channels")
+    return x.reshape(n, group, c // group, *rest).swapaxes(1, 2).reshape(x.shape)
+
+
+_MAX_VALUES = 2**31 - 1  # elements of a blob in Caffe's blob.cpp
+
+
+def _tile(x: Array, axis: int, tiles: int) -> Array:
+    need(tiles > 0, f"tiles must be positive, got {tiles}")
+    axis, count = canonical(axis, x), prod(d for d in x.shape if isinstance(d, int)) * tiles
+    need(
+        count <= _MAX_VALUES,
+        f"tiles={tiles} makes {count} elements of {tuple(x.shape)}, at most {_MAX_VALUES} are supported",
+    )
+    return np.tile(x, tuple(tiles if i == axis else 1 for i in range(len(x.shape))))
+
+
+def _transpose(x: Array, dim: Sequence[int], *, in_place: bool) -> Array:
+    need_output_apart(in_place)
+    rank = len(x.shape)
+    need(
+        sorted(dim) == list(range(rank)),
+        f"dim must name each axis of shape {tuple(x.shape)} once, 0..{rank - 1}, got {list(dim)}",
+    )
+    return x.transpose(*dim)
+
+
+operators(
+    Layer,
+    "Source: {}.",
+    {
+        "Flatten": row("Flatten the axes from `axis` to `end_axis` into one.", _flatten,
+            "BVLC/caffe src/caffe/layers/flatten_layer.cpp", body=reads("flatten_param", 135),
+            axis=field(1, "int32", 1, doc="first axis to flatten"),
+            end_axis=field(2, "int32", -1, doc="last axis to flatten")),
+        "Padding": row("Put rows and columns of one value around a map.", _pad,
+            "the Caffe in tpu-mlir 1.30.2 "
+            "(executed)", "(N, C, H, W) to (N, C, pad_t + H + pad_b, pad_l + W + pad_r).",
+            reads("padding_param", {"": 166, "sophgo": 166},
+                pad_method=field(1, "any", None, doc="not supported: its meanings are not known")),
+            pad_l=field(2, "uint32", 0, doc="columns on the left"),
+            pad_r=field(3, "uint32", 0, doc="columns on the right"),
+            pad_t=field(4, "uint32", 0, doc="rows above"),
+            pad_b=field(5, "uint32", 0, doc="rows below"),
+            pad_value=field(6, "int32", 0, doc="value of the new elements")),
+        "Permute": row(
+            "Permute the axes: output axis i is input axis order[i]; axes not listed follow in their "
+            "order.", _permute,
+            "weiliu89/caffe (branch ssd) src/caffe/layers/permute_layer.cpp",
+            body=reads("permute_param", {
+                "sophgo": 202, "": 202, "ssd": 202, "caffe-plus": 150, "atlas": 151, "opencv": 148,
+                "model-optimizer": 154}),
+            order=field(1, "uint32", repeated=True, doc="axes of the input, in the order of the output")),
+        "ShuffleChannel": row(
+            "Shuffle the channels: reshape them to (group, C / group), transpose, and flatten.", _shuffle,
+            "farmingyard/ShuffleNet src/caffe/layers/shuffle_channel_layer.cpp; arXiv 1707.01083",
+            "(N, C, ...) to the same shape.",
+            reads("shuffle_channel_param", {
+                "sophgo": 164, "ascend": 159, "shufflenet": 164, "caffe2onnx": 164, "synopsys": 166, "ncnn": 145}),
+            group=field(1, "uint32", 1, doc="number of groups; must divide the channels")),
+        "Split": row("Return the input once per output.", lambda x, *, outputs: [x] * outputs,
+            "BVLC/caffe src/caffe/layers/split_layer.cpp", "Each output has the shape of the input.",
+            {"elementwise": True}),
+        "Tile": row("Repeat the input `tiles` times along `axis`.", _tile,
+            "BVLC/caffe src/caffe/layers/tile_layer.cpp", body=reads("tile_param", 138),
+            axis=field(1, "int32", 1, doc="axis to repeat along"),
+            tiles=field(2, "int32", doc="number of copies")),
+        "Transpose": row("Permute the axes: output axis i is input axis dim[i].", _transpose,
+            "tianzhi0549/caffe (CTPN) src/caffe/layers/transpose_layer.cpp", body={"message": "transpose_param"},
+            dim=field(1, "int32", repeated=True, doc="all axes of the input, in the order of the output")),
+    },
+    __module__=__name__,
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Upsample: five operators of this name."""
+"""Upsample, which is the name of five operators, and UpsampleDarknet."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import wording
 from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
+from anylayer.layers._table import operators, row
+from anylayer.layers.caffe._messages import reads
 from anylayer.layers.caffe._resampling import (
     align_corners,
     need_plane,
@@ -217,3 +219,22 @@ class UpsampleTo(Layer):
             f"height_scale and width_scale must be at least 2, got {self.height_scale} and {self.width_scale}",
         )
         return h * self.height_scale, w * self.width_scale
+
+
+def _darknet(x: Array, stride: int) -> Array:
+    plane_of(x)
+    need(stride >= 1, f"stride must be at least 1, got {stride}")
+    return x if stride == 1 else repeat_pixels(x, stride, stride)
+
+
+operators(
+    Layer,
+    "Source: synopsys-caffe src/caffe/proto/caffe.proto, upsample_darknet_layer.cpp.",
+    {
+        "UpsampleDarknet": row("Repeat each pixel `stride` x `stride` times.", _darknet,
+            details="(N, C, H, W) to (N, C, H * stride, W * stride).",
+            body=reads("upsample_darknet_param", {"": 209, "synopsys": 209}),
+            stride=field(1, "int32", 1, doc="number of repetitions of each pixel in both directions")),
+    },
+    __module__=__name__,
+)  # fmt: skip
