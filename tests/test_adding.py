@@ -32,7 +32,7 @@ class Twice(Layer):
 '''
 
 LINES = {
-    "ops/__init__.py": "from anylayer.ops.mine import mine\n",
+    "ops/__init__.py": "from anylayer.ops.mine import mine as mine\n",
     "optimize/order.py": 'FILES += (("optimize.rewrites.mine", ""), ("corrections.mine", ""))\n',
 }
 """The lines that a list needs besides the new file."""

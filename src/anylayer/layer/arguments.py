@@ -13,55 +13,20 @@ import numpy as np
 from anylayer.errors import TraceError, need
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim, is_static
-from anylayer.graph.symbolic import extreme, is_symbolic, plain, same, same_shape, symbolic_shape
+from anylayer.graph.symbolic import extreme, is_symbolic, symbolic_shape
+from anylayer.graph.symbolic import plain as plain
+from anylayer.graph.symbolic import same as same
+from anylayer.graph.symbolic import same_shape as same_shape
 from anylayer.layer.contract import MAX_WEIGHT_VALUES
 from anylayer.layer.registry import Definition
 from anylayer.network import MAX_VALUES, Array, Node
-from anylayer.ops._indexing import axes_of, axis_of
-from anylayer.ops._spatial import Pairs, extent, flat_pads
-from anylayer.tracing import (
-    constant_of,
-    hold,
-    is_traced,
-    record,
-    running_graph,
-    size_list,
-    substituted,
-)
+from anylayer.ops._indexing import axes_of as axes_of
+from anylayer.ops._indexing import axis_of as axis_of
+from anylayer.ops._spatial import Pairs as Pairs
+from anylayer.ops._spatial import extent as extent
+from anylayer.ops._spatial import flat_pads as flat_pads
+from anylayer.tracing import constant_of, hold, is_traced, record, running_graph, size_list, substituted
 from anylayer.tracing.primitives import concat, sized
-
-__all__ = [
-    "Pairs",
-    "axes_in",
-    "axes_of",
-    "axis_in",
-    "axis_of",
-    "channels_first",
-    "constant",
-    "converted",
-    "extent",
-    "flat_pads",
-    "inner_layer",
-    "integer",
-    "integers",
-    "is_constant",
-    "need_sizes",
-    "need_within",
-    "number",
-    "pad",
-    "part_sizes",
-    "plain",
-    "pooled_sizes",
-    "reshape",
-    "restored",
-    "same",
-    "same_pads",
-    "same_shape",
-    "scaled_size",
-    "shape_of",
-    "slice_axes",
-    "target_shape",
-]
 
 
 def constant(x: Any, what: str) -> Array:
