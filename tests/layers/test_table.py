@@ -19,7 +19,7 @@ from anylayer.network import Node
 def types(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Layer]]:
     """Return the layer types of a table, by name."""
     classes: dict[str, type[Layer]] = {}
-    monkeypatch.setattr(_table, "layer", lambda name: lambda cls: classes.setdefault(name, cls))
+    monkeypatch.setattr(_table, "layer", lambda name, **_: lambda cls: classes.setdefault(name, cls))
 
     def scale(x: object, count: int, factor: float, *, outputs: int) -> list[object]:
         return [x * count * factor] * outputs

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
-from anylayer.layer import attribute, layer, need
+from anylayer.layer import attribute, need
 from anylayer.layers._table import Function, OperatorType, computes, operators, row
 from anylayer.layers.keras._base import PassesMask, axes_of, plain_value
 from anylayer.network import Array
@@ -142,18 +142,11 @@ def _function_named(name: str, dialect: str | None) -> Function:
     return FUNCTIONS[name]
 
 
-@layer("Activation")
-class Activation(PassesMask):
-    """Apply the activation function that is given by name.
+_activation_of = activation
 
-    (N, ...) to the same shape.
-    Source: keras/src/layers/activations/activation.py.
-    """
 
-    activation: Any = attribute("any", doc="name of the function, or a serialized function")
-
-    def forward(self, x: Array, mask: Any = None) -> Any:
-        return activation(self.activation, self.dialect)(x)
+def _activate(x: Array, mask: Any = None, *, activation: Any, dialect: str | None) -> Any:
+    return _activation_of(activation, dialect)(x)
 
 
 def _real(value: Any) -> float:
@@ -195,6 +188,9 @@ operators(
     PassesMask,
     "Source: {}.",
     {
+        "Activation": row("Apply the activation function that is given by name.", _activate,
+            "keras/src/layers/activations/activation.py", _SAME,
+            activation=attribute("any", doc="name of the function, or a serialized function")),
         "ReLU": row("Compute x from a threshold up to max_value, and a linear slope below the threshold.", _relu,
             "keras/src/layers/activations/relu.py",
             f"{_SAME} For x < threshold the output is negative_slope * (x - threshold).",

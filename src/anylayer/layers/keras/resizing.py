@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import attribute, layer, need
 from anylayer.layer.arguments import channels_first, restored
+from anylayer.layers._table import operators, row
 from anylayer.layers.keras._base import KerasLayer, Spatial, one_of, positive
 from anylayer.layers.keras._resampling import METHODS, resample
 from anylayer.network import Array
@@ -135,34 +136,27 @@ class UpSampling2D(Images):
         return restored(y, self.data_format)
 
 
-@layer("UpSampling1D")
-class UpSampling1D(KerasLayer):
-    """Repeat each step of a sequence `size` times.
-
-    (N, T, C) to (N, T * size, C).
-    Source: keras/src/layers/reshaping/up_sampling1d.py.
-    """
-
-    size: int = attribute("int64", 2, doc="number of repetitions")
-
-    def forward(self, x: Array) -> Array:
-        need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
-        return np.repeat(x, self.size, axis=1)
+def _repeat_steps(x: Array, *, size: int) -> Array:
+    need(len(x.shape) == 3, f"takes an input of rank 3, got {tuple(x.shape)}")
+    return np.repeat(x, size, axis=1)
 
 
-@layer("UpSampling3D")
-class UpSampling3D(Spatial):
-    """Repeat each cell along three axes.
+def _repeat_cells(x: Array, *, data_format: str, size: Any) -> Any:
+    need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
+    y = channels_first(x, data_format)
+    for axis, factor in enumerate(positive(size, 3, "size")):
+        y = np.repeat(y, factor, axis=axis + 2)
+    return restored(y, data_format)
 
-    (N, D, H, W, C) to (N, D * size[0], H * size[1], W * size[2], C); data_format channels_first puts C at axis 1.
-    Source: keras/src/layers/reshaping/up_sampling3d.py.
-    """
 
-    size: Any = attribute("any", 2, doc="number of repetitions per axis")
-
-    def forward(self, x: Array) -> Any:
-        need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
-        y = channels_first(x, self.data_format)
-        for axis, factor in enumerate(positive(self.size, 3, "size")):
-            y = np.repeat(y, factor, axis=axis + 2)
-        return restored(y, self.data_format)
+_SOURCE = "Source: keras/src/layers/reshaping/{}.py."
+operators(KerasLayer, _SOURCE, {
+    "UpSampling1D": row("Repeat each step of a sequence `size` times.", _repeat_steps, "up_sampling1d",
+        "(N, T, C) to (N, T * size, C).", size=attribute("int64", 2, doc="number of repetitions")),
+}, __module__=__name__)  # fmt: skip
+operators(Spatial, _SOURCE, {
+    "UpSampling3D": row("Repeat each cell along three axes.", _repeat_cells, "up_sampling3d",
+        "(N, D, H, W, C) to (N, D * size[0], H * size[1], W * size[2], C); data_format channels_first puts C at "
+        "axis 1.",
+        size=attribute("any", 2, doc="number of repetitions per axis")),
+}, __module__=__name__)  # fmt: skip

@@ -156,43 +156,6 @@ operators(
 # ----------------------------------------------------------------------------------------------------- products
 
 
-@layer("com.microsoft.QGemm")
-class QGemm(_Quantized):
-    """Compute alpha * A @ B + C for quantized A and B, each optionally transposed.
-
-    (M, K) and (K, N) to (M, N). C holds integers in steps of alpha * a_scale * b_scale. The output is quantized
-    when it has a scale, else float32. Each quantized array q is followed by its scale and its zero point, and
-    stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.QGemm.
-    """
-
-    alpha: float = attribute("float", 1.0)
-    transA: int = attribute("int64", 0)
-    transB: int = attribute("int64", 0)
-    least = 6
-
-    def forward(
-        self,
-        a: Array,
-        a_scale: Array,
-        a_zero: Array,
-        b: Array,
-        b_scale: Array,
-        b_zero: Array,
-        c: Array | None = None,
-        y_scale: Array | None = None,
-        y_zero: Array | None = None,
-    ) -> Any:
-        columns = 0 if self.transB else 1
-        inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, axis=columns)]
-        if c is not None:
-            step = (np.float32(self.alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
-            inputs.append(dequantize(c, step, axis=-1))
-        attrs = {"alpha": self.alpha, "transA": self.transA, "transB": self.transB}
-        y = run("Gemm", 18, inputs, attrs)[0]
-        return y if y_scale is None else quantize(y, y_scale, y_zero, dtype=a.dtype)
-
-
 def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None) -> Any:
     """Return the product of quantized matrices in float32, plus a bias."""
     total = run("MatMulInteger", 18, [a, b, a_zero, b_zero], {})[0]
@@ -201,44 +164,49 @@ def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zer
     return y if bias is None else y + bias
 
 
-@layer("com.microsoft.MatMulIntegerToFloat")
-class MatMulIntegerToFloat(_Quantized):
-    """Compute the product of quantized matrices in float32, plus a bias.
-
-    A (..., M, K) and B (..., K, N) to (..., M, N). A quantized q stands for (q - zero) * scale.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.MatMulIntegerToFloat.
-    """
-
-    least = 4
-
-    def forward(
-        self,
-        a: Array,
-        b: Array,
-        a_scale: Array,
-        b_scale: Array,
-        a_zero: Array | None = None,
-        b_zero: Array | None = None,
-        bias: Array | None = None,
-    ) -> Any:
-        return _to_float(a, a_scale.reshape(()), a_zero, b, b_scale, b_zero, bias)
+def _q_gemm(
+    a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array, c: Array | None = None,
+    y_scale: Array | None = None, y_zero: Array | None = None, *, alpha: float, transA: int, transB: int,
+) -> Any:  # fmt: skip
+    inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, axis=0 if transB else 1)]
+    if c is not None:
+        step = (np.float32(alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
+        inputs.append(dequantize(c, step, axis=-1))
+    y = run("Gemm", 18, inputs, {"alpha": alpha, "transA": transA, "transB": transB})[0]
+    return y if y_scale is None else quantize(y, y_scale, y_zero, dtype=a.dtype)
 
 
-@layer("com.microsoft.DynamicQuantizeMatMul")
-class DynamicQuantizeMatMul(_Quantized):
-    """Quantize A by its own range, and compute its product with a quantized matrix, plus a bias.
+def _matmul_to_float(
+    a: Array, b: Array, a_scale: Array, b_scale: Array, a_zero: Any = None, b_zero: Any = None, bias: Any = None
+) -> Any:
+    return _to_float(a, a_scale.reshape(()), a_zero, b, b_scale, b_zero, bias)
 
-    A (..., M, K) float32 and B (K, N) quantized to (..., M, N) float32.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.DynamicQuantizeMatMul.
-    """
 
-    least = 3
+def _dynamic_matmul(a: Array, b: Array, b_scale: Array, b_zero: Any = None, bias: Any = None) -> Any:
+    x, scale, zero = run("DynamicQuantizeLinear", 18, [a], {}, 3)
+    return _to_float(x, scale, zero, b, b_scale, b_zero, bias)
 
-    def forward(
-        self, a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
-    ) -> Any:
-        x, scale, zero = run("DynamicQuantizeLinear", 18, [a], {}, 3)
-        return _to_float(x, scale, zero, b, b_scale, b_zero, bias)
+
+operators(
+    _Quantized,
+    "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
+    {
+        "com.microsoft.QGemm": row(
+            "Compute alpha * A @ B + C for quantized A and B, each optionally transposed.", _q_gemm,
+            details="(M, K) and (K, N) to (M, N). C holds integers in steps of alpha * a_scale * b_scale. The "
+            "output is quantized when it has a scale, else float32. Each quantized array q is followed by its "
+            "scale and its zero point, and stands for (q - zero) * scale.",
+            body={"least": 6}, alpha=attribute("float", 1.0), transA=_ZERO, transB=_ZERO),
+        "com.microsoft.MatMulIntegerToFloat": row(
+            "Compute the product of quantized matrices in float32, plus a bias.", _matmul_to_float,
+            details="A (..., M, K) and B (..., K, N) to (..., M, N). A quantized q stands for (q - zero) * scale.",
+            body={"least": 4}),
+        "com.microsoft.DynamicQuantizeMatMul": row(
+            "Quantize A by its own range, and compute its product with a quantized matrix, plus a bias.",
+            _dynamic_matmul, details="A (..., M, K) float32 and B (K, N) quantized to (..., M, N) float32.",
+            body={"least": 3}),
+    },
+)  # fmt: skip
 
 
 @layer("com.microsoft.MatMulNBits")

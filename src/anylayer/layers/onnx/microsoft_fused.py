@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
-from anylayer.layer import Layer, attribute, layer
+from anylayer.layer import Layer, attribute
 from anylayer.layers._table import computes, define, operators, row
 from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._windows import convolution, explicit
@@ -35,55 +35,24 @@ def activate(name: str, params: Sequence[float], y: Array) -> Any:
     return functions[name](y)
 
 
-@layer("com.microsoft.FusedConv")
-class FusedConv(Layer):
-    """Compute activation(conv(x, w, b) + z).
-
-    x (N, C, ...), w (M, C / group, ...), b (M,) and z of the shape of the output (N, M, ...); b and z are
-    optional.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedConv.
-    """
-
-    message = "attribute"
-    kernel_shape: tuple[int, ...] = attribute("int64", (), repeated=True)
-    strides: tuple[int, ...] = attribute("int64", (), repeated=True)
-    dilations: tuple[int, ...] = attribute("int64", (), repeated=True)
-    pads: tuple[int, ...] = attribute("int64", (), repeated=True)
-    auto_pad: str = attribute("string", "NOTSET")
-    group: int = attribute("int64", 1)
-    activation: str = attribute("string", "")
-    activation_params: tuple[float, ...] = attribute("float", (), repeated=True)
-
-    def forward(self, x: Array, w: Array, b: Array | None = None, z: Array | None = None) -> Any:
-        names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad", "group")
-        call = OpCall("Conv", 18, [x, w], {name: getattr(self, name) or None for name in names})
-        explicit(call)
-        y = convolution(call, x, w, b)
-        return activate(self.activation, self.activation_params, y if z is None else y + z)
+def _conv(
+    x: Array, w: Array, b: Array | None = None, z: Array | None = None,
+    *, activation: str, activation_params: Sequence[float], **window: Any,
+) -> Any:  # fmt: skip
+    call = OpCall("Conv", 18, [x, w], {name: value or None for name, value in window.items()})
+    explicit(call)
+    y = convolution(call, x, w, b)
+    return activate(activation, activation_params, y if z is None else y + z)
 
 
-@layer("com.microsoft.FusedGemm")
-class FusedGemm(Layer):
-    """Compute activation(alpha * A @ B + beta * C), A and B optionally transposed.
-
-    (M, K) and (K, N) to (M, N); C broadcasts to the output.
-    Source: ONNX Runtime, docs/ContribOperators.md, com.microsoft.FusedGemm.
-    """
-
-    message = "attribute"
-    alpha: float = attribute("float", 1.0)
-    beta: float = attribute("float", 1.0)
-    transA: int = attribute("int64", 0)
-    transB: int = attribute("int64", 0)
-    activation: str = attribute("string", "")
-    activation_alpha: float = attribute("float", 0.0)
-    activation_beta: float = attribute("float", 0.0)
-
-    def forward(self, a: Array, b: Array, c: Array | None = None) -> Any:
-        y = (a.T if self.transA else a) @ (b.T if self.transB else b)
-        y = y * y.dtype.type(self.alpha)
-        y = y if c is None else y + c * c.dtype.type(self.beta)
-        return activate(self.activation, (self.activation_alpha, self.activation_beta), y)
+def _gemm(
+    a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int,
+    activation: str, activation_alpha: float, activation_beta: float,
+) -> Any:  # fmt: skip
+    y = (a.T if transA else a) @ (b.T if transB else b)
+    y = y * y.dtype.type(alpha)
+    y = y if c is None else y + c * c.dtype.type(beta)
+    return activate(activation, (activation_alpha, activation_beta), y)
 
 
 def _matmul(a: Array, b: Array, alpha: float, transA: int, transB: int, transBatchA: int, transBatchB: int) -> Any:
@@ -99,12 +68,24 @@ class _Fused(Layer):
     message = "attribute"
 
 
-_FLAG = attribute("int64", 0)
+_FLAG, _INTS = attribute("int64", 0), attribute("int64", (), repeated=True)
 
 operators(
     _Fused,
     "Source: ONNX Runtime, docs/ContribOperators.md, {}.",
     {
+        "com.microsoft.FusedConv": row("Compute activation(conv(x, w, b) + z).", _conv,
+            details="x (N, C, ...), w (M, C / group, ...), b (M,) and z of the shape of the output (N, M, ...); b "
+            "and z are optional.",
+            kernel_shape=_INTS, strides=_INTS, dilations=_INTS, pads=_INTS, auto_pad=attribute("string", "NOTSET"),
+            group=attribute("int64", 1), activation=attribute("string", ""),
+            activation_params=attribute("float", (), repeated=True)),
+        "com.microsoft.FusedGemm": row(
+            "Compute activation(alpha * A @ B + beta * C), A and B optionally transposed.", _gemm,
+            details="(M, K) and (K, N) to (M, N); C broadcasts to the output.",
+            alpha=attribute("float", 1.0), beta=attribute("float", 1.0), transA=_FLAG, transB=_FLAG,
+            activation=attribute("string", ""), activation_alpha=attribute("float", 0.0),
+            activation_beta=attribute("float", 0.0)),
         "com.microsoft.FusedMatMul": row(
             "Compute alpha * A @ B, the last two axes of A and B optionally transposed.", _matmul,
             details="(..., M, K) and (..., K, N) to (..., M, N).",

@@ -9,34 +9,9 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, integer, number
-from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.layers._table import operators, row
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 from anylayer.layers.openvino.casting import dtype_of
-
-
-@layer("TopK")
-class TopK(OpenVINOLayer):
-    """Return the k largest or smallest elements along an axis, and their indices.
-
-    Axis `axis` of both outputs has size k, a constant. Of equal elements the first comes first. `sort` orders the
-    result by value or by index.
-    Source: OpenVINO operation specification, TopK-1, TopK-3 and TopK-11.
-    """
-
-    axis: int = attribute("int64")
-    mode: str = attribute(Enum("max", "min"))
-    sort: str = attribute(Enum("value", "index", "none"), "value")
-    index_element_type: str = attribute("string", "i32")
-    stable: bool = attribute("bool", False)
-
-    def forward(self, x: Array, k: Array) -> Any:
-        axis = axis_of(self.axis, len(x.shape))
-        count = integer(k, "k")
-        values, indices = ops.top_k(x, count, axis=axis, largest=self.mode == "max")
-        if self.sort == "index":
-            indices = np.sort(indices, axis=axis)
-            values = ops.gather_elements(x, indices, axis=axis)
-        indices = indices.astype(dtype_of(self.index_element_type, "index_element_type"))
-        return (values, indices)[: self.outputs]
 
 
 @layer("NonMaxSuppression")
@@ -92,14 +67,30 @@ class NonMaxSuppression(OpenVINOLayer):
         return ops.gather(scores.reshape(-1), (at[:, 0] * c + at[:, 1]) * n + at[:, 2])
 
 
-@layer("NonZero")
-class NonZero(OpenVINOLayer):
-    """Return the positions of the elements that are not 0, one row per axis.
+def _top_k(
+    x: Array, k: int, axis: int, mode: str, sort: str, index_element_type: str, *, outputs: int, **_: Any
+) -> Any:
+    axis = axis_of(axis, len(x.shape))
+    values, indices = ops.top_k(x, k, axis=axis, largest=mode == "max")
+    if sort == "index":
+        indices = np.sort(indices, axis=axis)
+        values = ops.gather_elements(x, indices, axis=axis)
+    return (values, indices.astype(dtype_of(index_element_type, "index_element_type")))[:outputs]
 
-    Source: OpenVINO operation specification, NonZero-3.
-    """
 
-    output_type: str = attribute("string", "i64", doc="dtype of the positions: i32 or i64")
-
-    def forward(self, x: Array) -> Any:
-        return np.stack(np.nonzero(x)).astype(dtype_of(self.output_type, "output_type"))
+operators(
+    OpenVINOLayer,
+    SPECIFICATION,
+    {
+        "TopK": row("Return the k largest or smallest elements along an axis, and their indices.", _top_k,
+            "TopK-1, TopK-3 and TopK-11",
+            "Axis `axis` of both outputs has size k, a constant. Of equal elements the first comes first. `sort` "
+            "orders the result by value or by index.",
+            k=integer, axis=attribute("int64"), mode=attribute(Enum("max", "min")),
+            sort=attribute(Enum("value", "index", "none"), "value"), index_element_type=attribute("string", "i32"),
+            stable=attribute("bool", False)),
+        "NonZero": row("Return the positions of the elements that are not 0, one row per axis.",
+            lambda x, output_type: np.stack(np.nonzero(x)).astype(dtype_of(output_type, "output_type")),
+            "NonZero-3", output_type=attribute("string", "i64", doc="dtype of the positions: i32 or i64")),
+    },
+)  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, extent, flat_pads, integers, same_pads
-from anylayer.layers.openvino._base import OpenVINOLayer
+from anylayer.layers._table import operators, row
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 
 AUTO_PAD = Enum("explicit", "notset", "same_upper", "same_lower", "valid")
 
@@ -42,6 +43,10 @@ class WindowedLayer(OpenVINOLayer):
         need(min(dilations, default=1) > 0, f"dilations must be positive, got {dilations}")
         return strides, dilations
 
+    def explicit_pads(self, count: int) -> list[int]:
+        """Return the pads that the file states: those before all spatial axes, then those after all axes."""
+        return [*sizes(self.pads_begin, count, "pads_begin", 0), *sizes(self.pads_end, count, "pads_end", 0)]
+
     def pads(self, shape: Sequence[int], kernel: Sequence[int]) -> list[int]:
         """Return the pads of the spatial axes for a kernel: those before all axes, then those after all axes."""
         count = len(shape)
@@ -49,9 +54,16 @@ class WindowedLayer(OpenVINOLayer):
         if self.auto_pad == "valid":
             return [0] * (2 * count)
         if self.auto_pad in ("explicit", "notset"):
-            return [*sizes(self.pads_begin, count, "pads_begin", 0), *sizes(self.pads_end, count, "pads_end", 0)]
+            return self.explicit_pads(count)
         extents = [extent(k, d) for k, d in zip(kernel, dilations)]
         return flat_pads(same_pads(shape, extents, strides, upper=self.auto_pad == "same_upper"))
+
+
+def _need_one_rank(x: Array, w: Array) -> None:
+    need(
+        len(x.shape) == len(w.shape) >= 3,
+        f"needs an input and kernels of the same rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
+    )
 
 
 def merge_groups(w: Array) -> Array:
@@ -80,10 +92,7 @@ class Convolution(WindowedLayer):
 
     def convolve(self, x: Array, w: Array, group: int) -> Array:
         """Return the convolution of `x` with kernels (M, C / group, ...)."""
-        need(
-            len(x.shape) == len(w.shape) >= 3,
-            f"needs an input and kernels of the same rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
-        )
+        _need_one_rank(x, w)
         need(
             not any(self.output_padding),
             f"output_padding={list(self.output_padding)} needs a transposed convolution; expected zeros",
@@ -121,10 +130,7 @@ class ConvolutionBackpropData(WindowedLayer):
 
     def convolve(self, x: Array, w: Array, shape: Array | None, group: int) -> Array:
         """Return the transposed convolution of `x` with kernels (C, M / group, ...)."""
-        need(
-            len(x.shape) == len(w.shape) >= 3,
-            f"needs an input and kernels of the same rank, got shapes {tuple(x.shape)} and {tuple(w.shape)}",
-        )
+        _need_one_rank(x, w)
         count = len(x.shape) - 2
         strides, dilations = self.steps(count)
         extra = sizes(self.output_padding, count, "output_padding", 0)
@@ -145,10 +151,7 @@ class ConvolutionBackpropData(WindowedLayer):
         total = [r - n for r, n in zip(reach, cells)]
         if self.auto_pad in ("explicit", "notset"):
             count = len(total)
-            pads = [
-                *sizes(self.pads_begin, count, "pads_begin", 0),
-                *sizes(self.pads_end, count, "pads_end", 0),
-            ]
+            pads = self.explicit_pads(count)
             left = [r - n - pads[i] - pads[count + i] for i, (r, n) in enumerate(zip(reach, cells))]
             return pads, [e - d for e, d in zip(extra, left)]
         need(min(total) >= 0, f"output_shape {cells} exceeds the size {reach} that the kernels reach")
@@ -288,27 +291,28 @@ class AvgPool(Pool):
         )
 
 
-@layer("AdaptiveAvgPool")
-class AdaptiveAvgPool(OpenVINOLayer):
-    """Compute the means of as many windows as the second input states.
+def _adaptive_average(x: Array, size: list[int]) -> Array:
+    need(len(size) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {size}")
+    need(max(size) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {size}")
+    for axis, count in enumerate(size, 2):
+        n = x.shape[axis]
+        need(count > 0, f"the output's shape must be positive, got {size}")
+        share = np.zeros((n, count), x.dtype)
+        for i in range(count):
+            low, high = i * n // count, -(-(i + 1) * n // count)
+            share[low:high, i] = 1 / (high - low)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ share, -1, axis)
+    return x
 
-    (N, C, ...) to (N, C, *size), where size is a constant. Window i of n covers the cells from floor(i * d / n) to
-    ceil((i + 1) * d / n) of an axis of size d, so windows may overlap.
-    Source: OpenVINO operation specification, AdaptiveAvgPool-8.
-    """
 
-    def forward(self, x: Array, size: Array) -> Array:
-        counts = integers(size, "the output's shape")
-        need(
-            len(counts) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {counts}"
-        )
-        need(max(counts) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {counts}")
-        for axis, count in enumerate(counts, 2):
-            n = x.shape[axis]
-            need(count > 0, f"the output's shape must be positive, got {counts}")
-            share = np.zeros((n, count), x.dtype)
-            for i in range(count):
-                low, high = i * n // count, -(-(i + 1) * n // count)
-                share[low:high, i] = 1 / (high - low)
-            x = np.moveaxis(np.moveaxis(x, axis, -1) @ share, -1, axis)
-        return x
+operators(
+    OpenVINOLayer,
+    SPECIFICATION,
+    {
+        "AdaptiveAvgPool": row("Compute the means of as many windows as the second input states.",
+            _adaptive_average, "AdaptiveAvgPool-8",
+            "(N, C, ...) to (N, C, *size), where size is a constant. Window i of n covers the cells from floor(i "
+            "* d / n) to ceil((i + 1) * d / n) of an axis of size d, so windows may overlap.",
+            size=lambda x, _: integers(x, "the output's shape")),
+    },
+)  # fmt: skip
