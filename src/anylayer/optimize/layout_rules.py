@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -94,29 +95,43 @@ def _operand(view: View, leader: View) -> View | None:
 # -------------------------------------------------------------------------- along an axis
 
 
-def _first(do: LayoutPropagation) -> View | None:
-    """Return the first input as a transposition that moves axes, or None."""
-    x = do.operands[0]
-    if x is None or not x.moves_axes:
-        return None
-    x = do.as_transposition(x)
-    return x if x is not None and x.axes is not None and x.moves_axes else None
+_AxisRule = Callable[[LayoutPropagation, Op, View, tuple[int, ...]], "list[View] | None"]
 
 
-def _axes(view: View) -> tuple[int, ...]:
-    if view.axes is None:
-        raise ValueError("the view is not a transposition")
-    return view.axes
+def _along(*ops: str) -> Callable[[_AxisRule], _AxisRule]:
+    """Register the decorated function as the rule for operators whose first input is a transposition that moves
+    axes. The function also gets this view, and the axes of the view's base in the order of the view.
+    """
 
+    def enter(function: _AxisRule) -> _AxisRule:
+        @wraps(function)
+        def apply(do: LayoutPropagation, o: Op) -> list[View] | None:
+            x = do.operands[0]
+            x = do.as_transposition(x) if x is not None and x.moves_axes else None
+            return function(do, o, x, x.axes) if x is not None and x.axes is not None and x.moves_axes else None
 
-def _back(values: Sequence[Value], axes: Sequence[int]) -> list[View]:
-    """Return values in the layout of a view's base as views with the view's axes."""
-    return [transposed_view(v, axes) for v in values]
+        rule(*ops, stage="layout")(apply)
+        return function
+
+    return enter
 
 
 def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """Permute a list with one number per axis of a view to the order of the axes of its base."""
     return [shape[i] for i in inverse(axes)]
+
+
+def _moved(
+    do: LayoutPropagation, o: Op, axes: Sequence[int], inputs: Sequence[Value | None], **attrs: Any
+) -> list[View]:
+    """Apply an operator in the layout of a base, and return the outputs as views with these axes."""
+    outputs = do.emit(o, inputs, [_to_base(v.shape, axes) for v in o.outputs], **attrs)
+    return [transposed_view(v, axes) for v in outputs]
+
+
+def _others(do: LayoutPropagation, first: int = 1) -> list[Value | None]:
+    """Return the materialized inputs from number `first` on."""
+    return [None if v is None else do.materialize(v) for v in do.operands[first:]]
 
 
 @rule("Concat", stage="layout")
@@ -139,165 +154,115 @@ def _concatenated(do: LayoutPropagation, o: Op, parts: Sequence[View]) -> list[V
     if best is None:
         return None
     axes, moved = best
-    shape = _to_base(o.outputs[0].shape, axes)
-    axis = axes[o["axis"] % len(axes)]
-    return _back(do.emit(o, [do.materialize(v) for v in moved], [shape], axis=axis), axes)
+    return _moved(do, o, axes, [do.materialize(v) for v in moved], axis=axes[o["axis"] % len(axes)])
 
 
-@rule("Split", stage="layout")
-def _split(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x = _first(do)
-    if x is None:
-        return None
-    axes = _axes(x)
-    shapes = [_to_base(v.shape, axes) for v in o.outputs]
-    inputs = [x.base, *(None if v is None else do.materialize(v) for v in do.operands[1:])]
-    return _back(do.emit(o, inputs, shapes, axis=axes[o["axis"] % len(axes)]), axes)
+@_along("Split")
+def _split(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    return _moved(do, o, axes, [x.base, *_others(do)], axis=axes[o["axis"] % len(axes)])
 
 
-@rule("Slice", stage="layout")
-def _slice(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x = _first(do)
+@_along("Slice")
+def _slice(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     named = _integers(do.operands[3]) if len(do.operands) > 3 else None
-    if x is None or named is None:
+    if named is None:
         return None
-    axes = _axes(x)
-    moved = do.ints([axes[a % len(axes)] for a in named])
-    inputs: list[Value | None] = [None if v is None else do.materialize(v) for v in do.operands]
-    inputs[0], inputs[3] = x.base, moved
-    return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
+    inputs = [x.base, *_others(do)]
+    inputs[3] = do.ints([axes[a % len(axes)] for a in named])
+    return _moved(do, o, axes, inputs)
 
 
-@rule("Pad", stage="layout")
-def _pad(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x, pads = _first(do), _integers(do.operands[1])
-    if x is None or pads is None or len(do.operands) > 3:
+@_along("Pad")
+def _pad(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    pads, rank = _integers(do.operands[1]), len(axes)
+    if pads is None or len(do.operands) > 3:
         return None
-    axes = _axes(x)
-    rank = len(axes)
     moved = do.ints([*_to_base(pads[:rank], axes), *_to_base(pads[rank:], axes)])
-    inputs = [x.base, moved, *(None if v is None else do.materialize(v) for v in do.operands[2:])]
-    return _back(do.emit(o, inputs, [_to_base(o.outputs[0].shape, axes)]), axes)
+    return _moved(do, o, axes, [x.base, moved, *_others(do, 2)])
 
 
-@rule("Expand", "Tile", stage="layout")
-def _repeated(do: LayoutPropagation, o: Op) -> list[View] | None:
+@_along("Expand", "Tile")
+def _repeated(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     """Permute the second operand of Expand or Tile, which has one number per axis."""
-    x, counts = _first(do), _integers(do.operands[1])
-    if x is None or counts is None or len(counts) != len(x.shape):
+    counts = _integers(do.operands[1])
+    if counts is None or len(counts) != len(x.shape):
         return None
-    axes = _axes(x)
-    moved = do.ints(_to_base(counts, axes))
-    return _back(do.emit(o, [x.base, moved], [_to_base(o.outputs[0].shape, axes)]), axes)
+    return _moved(do, o, axes, [x.base, do.ints(_to_base(counts, axes))])
 
 
-@rule("Resize", stage="layout")
-def _resize(do: LayoutPropagation, o: Op) -> list[View] | None:
+@_along("Resize")
+def _resize(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     """Permute the sizes, where they are given for all axes."""
-    x = _first(do)
-    if x is None or len(do.operands) != 4 or do.operands[1:3] != [None, None] or "axes" in o.attrs:
+    if len(do.operands) != 4 or do.operands[1:3] != [None, None] or "axes" in o.attrs:
         return None
     if o["keep_aspect_ratio_policy"] != "stretch":
         return None
-    axes = _axes(x)
-    shape = _to_base(o.outputs[0].shape, axes)
-    return _back(do.emit(o, [x.base, None, None, do.ints(shape)], [shape]), axes)
+    return _moved(do, o, axes, [x.base, None, None, do.ints(_to_base(o.outputs[0].shape, axes))])
 
 
-@rule("Gather", stage="layout")
-def _gather(do: LayoutPropagation, o: Op) -> list[View] | None:
+@_along("Gather")
+def _gather(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     """Select by a constant list of indices. Along an axis that becomes the innermost one, a Gather copies single
     numbers, which is slow. There the rule applies only if the result is larger than the input.
     """
-    x, indices = _first(do), do.operands[1]
-    if x is None or indices is None or len(indices.shape) != 1 or indices.base.const is None:
+    indices = do.operands[1]
+    if indices is None or len(indices.shape) != 1 or indices.base.const is None:
         return None
-    axes, own = _axes(x), o["axis"] % len(x.shape)
+    own = o["axis"] % len(x.shape)
     axis = axes[own]
-    shape = _to_base(o.outputs[0].shape, axes)
     if axis == len(axes) - 1 and own != axis and len(indices.base.const) <= x.shape[own]:
         return None
-    return _back(do.emit(o, [x.base, indices.base], [shape], axis=axis), axes)
+    return _moved(do, o, axes, [x.base, indices.base], axis=axis)
 
 
-@rule("CumSum", stage="layout")
-def _cumsum(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x, axis = _first(do), _integers(do.operands[1])
-    if x is None or axis is None or do.operands[1] is None:
+@_along("CumSum")
+def _cumsum(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    axis = _integers(do.operands[1])
+    if axis is None or do.operands[1] is None:
         return None
-    axes = _axes(x)
     moved = do.constant(np.asarray(axes[axis[0] % len(axes)], do.operands[1].base.dtype))
-    return _back(do.emit(o, [x.base, moved], [x.base.shape]), axes)
+    return _moved(do, o, axes, [x.base, moved])
 
 
-@rule("Softmax", "LogSoftmax", stage="layout")
-def _softmax(do: LayoutPropagation, o: Op) -> list[View] | None:
-    """Apply a softmax to the base if its axis is the innermost axis there: for other axes, engines transpose."""
-    x = _first(do)
-    if x is None:
-        return None
-    axes = _axes(x)
+@_along("Softmax", "LogSoftmax", "TopK")
+def _innermost(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    """Apply a softmax or TopK to the base if its axis is the innermost axis there: for other axes, engines
+    transpose."""
     axis = axes[o["axis"] % len(axes)]
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None
-    return _back(do.emit(o, [x.base], [x.base.shape], axis=axis), axes)
+    return _moved(do, o, axes, [x.base, *_others(do)], axis=axis)
 
 
-@rule("BatchNormalization", "InstanceNormalization", "LRN", stage="layout")
-def _channels(do: LayoutPropagation, o: Op) -> list[View] | None:
+@_along("BatchNormalization", "InstanceNormalization", "LRN")
+def _channels(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     """Apply the operator where axes 0 and 1, samples and channels, are the same in the base."""
-    x = _first(do)
-    if x is None or _axes(x)[:2] != (0, 1) or len(o.outputs) != 1:
+    if axes[:2] != (0, 1) or len(o.outputs) != 1:
         return None
-    inputs = [x.base, *(do.materialize(v) for v in _present(do.operands[1:]))]
-    return _back(do.emit(o, inputs, [x.base.shape]), _axes(x))
+    return _moved(do, o, axes, [x.base, *_others(do)])
 
 
-@rule(*REDUCTIONS, stage="layout")
-def _reduce(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x, named = _first(do), _integers(do.operands[1]) if len(do.operands) > 1 else None
-    if x is None or not named or (do.exact and o in SUMS):
+@_along(*REDUCTIONS)
+def _reduce(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    named = _integers(do.operands[1]) if len(do.operands) > 1 else None
+    if not named or (do.exact and o in SUMS):
         return None
-    axes = _axes(x)
     gone = sorted(axes[a % len(axes)] for a in named)
-    return _reduced(do, o, x, gone, [x.base, do.ints(gone)])
+    return _reduced(do, o, axes, gone, [x.base, do.ints(gone)])
 
 
-@rule("ArgMax", "ArgMin", stage="layout")
-def _arg(do: LayoutPropagation, o: Op) -> list[View] | None:
-    x = _first(do)
-    if x is None:
-        return None
-    axes = _axes(x)
+@_along("ArgMax", "ArgMin")
+def _arg(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
     axis = axes[o["axis"] % len(axes)]
-    return _reduced(do, o, x, [axis], [x.base], axis=axis)
+    return _reduced(do, o, axes, [axis], [x.base], axis=axis)
 
 
 def _reduced(
-    do: LayoutPropagation, o: Op, x: View, gone: Sequence[int], inputs: Sequence[Value], **attrs: Any
-) -> list[View] | None:
+    do: LayoutPropagation, o: Op, axes: Sequence[int], gone: Sequence[int], inputs: Sequence[Value], **attrs: Any
+) -> list[View]:
     """Reduce along the axes `gone` of the base, with the operator's keepdims."""
-    axes, base = _axes(x), x.base.shape
-    if o["keepdims"]:
-        shape = [1 if i in gone else d for i, d in enumerate(base)]
-        return _back(do.emit(o, inputs, [shape], **attrs), axes)
-    left = [i for i in range(len(base)) if i not in gone]
-    outputs = do.emit(o, inputs, [[base[i] for i in left]], **attrs)
-    return _back(outputs, [left.index(a) for a in axes if a in left])
-
-
-@rule("TopK", stage="layout")
-def _top_k(do: LayoutPropagation, o: Op) -> list[View] | None:
-    """Apply a TopK to the base if its axis is the innermost axis there."""
-    x, count = _first(do), do.operands[1]
-    if x is None or count is None:
-        return None
-    axes = _axes(x)
-    axis = axes[o["axis"] % len(axes)]
-    if any(d != 1 for d in x.base.shape[axis + 1 :]):
-        return None
-    shapes = [_to_base(v.shape, axes) for v in o.outputs]
-    return _back(do.emit(o, [x.base, do.materialize(count)], shapes, axis=axis), axes)
+    left = [i for i in range(len(axes)) if i not in gone or o["keepdims"]]
+    return _moved(do, o, [left.index(a) for a in axes if a in left], inputs, **attrs)
 
 
 # ------------------------------------------------------------------------ matrix products
