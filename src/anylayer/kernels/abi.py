@@ -1,33 +1,49 @@
-"""The structures of `sdk/include/anylayer/abi.h` for ctypes, field by field."""
+"""The binary interface of native layers for ctypes: the structures and numbers of `sdk/include/anylayer/abi.h`,
+which is read when this file is loaded.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 import numpy as np
 
-VERSION = 1
-"""The version of the binary interface."""
-ENTRY = "anylayer_library_entry"
-OK, ERROR, NOT_IMPLEMENTED, NOT_FOUND = range(4)
-MAX_RANK = 32  # axes of a tensor
-NAME_SIZE = 64
-ANY = 0
-NCHW, NHWC, BLOCKED = 1, 2, 3
-LAYOUTS = {ANY: "any", NCHW: "NCHW", NHWC: "NHWC", BLOCKED: "blocked"}
-DYNAMIC_BATCH, REENTRANT, ELEMENTWISE = 1, 2, 4
-TAKES_TURNS = 1
-NONE, FLAG, INTEGER, REAL, STRING, MESSAGE, TENSOR = range(7)
+from anylayer.kernels.compiler import sdk
 
-_NUMBERS = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9,
-    "float16": 10, "float64": 11, "uint32": 12, "uint64": 13,
-}  # fmt: skip
-NUMBERS: dict[np.dtype[Any], int] = {np.dtype(name): number for name, number in _NUMBERS.items()}
+_HEADER = re.sub(r"/\*.*?\*/", "", (sdk() / "include/anylayer/abi.h").read_text("utf-8"), flags=re.DOTALL)
+_CONSTANTS = {name: int(number) for name, number in re.findall(r"ANYLAYER_(\w+)(?: =)? (\d+)", _HEADER)}
+
+
+def _numbers(names: str) -> list[int]:
+    """Return constants of the header by their names without the prefix."""
+    return [_CONSTANTS[name] for name in names.split()]
+
+
+VERSION, MAX_RANK = _numbers("ABI MAX_RANK")
+ENTRY = "anylayer_library_entry"
+OK, NOT_IMPLEMENTED, NOT_FOUND = _numbers("OK NOT_IMPLEMENTED NOT_FOUND")
+ANY, NCHW, NHWC, BLOCKED = _numbers("ANY_LAYOUT NCHW NHWC BLOCKED")
+LAYOUTS = {ANY: "any", NCHW: "NCHW", NHWC: "NHWC", BLOCKED: "blocked"}
+DYNAMIC_BATCH, REENTRANT, ELEMENTWISE, TAKES_TURNS = _numbers("DYNAMIC_BATCH REENTRANT ELEMENTWISE TAKES_TURNS")
+NONE, FLAG, INTEGER, REAL, STRING, MESSAGE, TENSOR = _numbers("NONE FLAG INTEGER REAL STRING MESSAGE TENSOR")
+
+_DTYPES = "float16 float32 float64 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+NUMBERS: dict[np.dtype[Any], int] = {np.dtype(name): _CONSTANTS[name.upper()] for name in _DTYPES.split()}
 """The numbers of the binary interface for dtypes."""
 DTYPES: dict[int, np.dtype[Any]] = {number: dtype for dtype, number in NUMBERS.items()}
 """The dtypes by these numbers."""
+
+STR, PTR = ctypes.c_char_p, ctypes.c_void_p
+_SCALARS = {
+    "uint32_t": ctypes.c_uint32,
+    "uint64_t": ctypes.c_uint64,
+    **dict.fromkeys(("int32_t", "anylayer_status"), ctypes.c_int32),
+    "void": None,
+    "anylayer_log": PTR,
+}
+LOG = ctypes.CFUNCTYPE(None, STR)
 
 
 class Structure(ctypes.Structure):
@@ -37,159 +53,40 @@ class Structure(ctypes.Structure):
         super().__init__(ctypes.sizeof(type(self)), *args, **fields)
 
 
-U32, I32, STR, PTR = ctypes.c_uint32, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p
+def _type(declaration: str) -> Any:
+    """Return the type of a parameter or field: a number, a text, or a pointer, whatever it points to."""
+    if "*" not in declaration:
+        return _SCALARS[declaration.split()[0]]
+    return STR if declaration.count("*") == 1 and "char " in declaration else PTR
 
 
-class Text(Structure):
-    _fields_ = (("struct_size", U32), ("capacity", U32), ("text", STR))
+def _field(declaration: str) -> tuple[str, object]:
+    """Return the name and type of a structure's field: a function, an array of characters, or a simple type."""
+    function = re.fullmatch(r"(\w+) \(\*(\w+)\)\((.*)\)", declaration)
+    if function is not None:
+        result, name, parameters = function.groups()
+        types = [] if parameters == "void" else map(_type, parameters.split(","))
+        return name, ctypes.CFUNCTYPE(_type(result), *types)
+    array = re.fullmatch(r"char (\w+)\[ANYLAYER_(\w+)\]", declaration)
+    if array is not None:
+        return array[1], ctypes.c_char * _CONSTANTS[array[2]]
+    return declaration.replace("*", " ").split()[-1], _type(declaration)
 
 
-class CTensor(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("dtype", I32),
-        ("rank", I32),
-        ("layout", I32),
-        ("sizes", PTR),
-        ("data", PTR),
-        ("name", STR),
-    )
+def _structure(name: str) -> type[Structure]:
+    """Return a structure of the header."""
+    body = re.search(rf"typedef struct anylayer_{name} {{(.*?)}}", _HEADER, re.DOTALL)
+    declarations = "" if body is None else " ".join(body[1].split())
+    fields = [_field(one.strip()) for one in declarations.split(";") if one.strip()]
+    return type(name, (Structure,), {"_fields_": fields})
 
 
-class Param(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("kind", I32),
-        ("count", U32),
-        ("list", U32),
-        ("name", STR),
-        ("integers", PTR),
-        ("reals", PTR),
-        ("strings", PTR),
-        ("messages", PTR),
-        ("tensors", PTR),
-    )
-
-
-class Params(Structure):
-    _fields_ = (("struct_size", U32), ("count", U32), ("entries", PTR))
-
-
-class CNode(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("output_count", U32),
-        ("name", STR),
-        ("type", STR),
-        ("params", PTR),
-        ("blob_count", U32),
-        ("input_count", U32),
-        ("blobs", PTR),
-        ("inputs", PTR),
-    )
-
-
-class CEdge(Structure):
-    _fields_ = (("struct_size", U32), ("dtype", I32), ("layout", I32), ("in_place", I32))
-
-
-class CConfiguration(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("flags", U32),
-        ("implementation", U32),
-        ("input_count", U32),
-        ("output_count", U32),
-        ("reserved", U32),
-        ("inputs", PTR),
-        ("outputs", PTR),
-        ("name", ctypes.c_char * NAME_SIZE),
-    )
-
-
-class CShape(Structure):
-    _fields_ = (("struct_size", U32), ("rank", I32), ("sizes", PTR))
-
-
-class Shapes(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("in_place", I32),
-        ("output_count", U32),
-        ("internal_count", U32),
-        ("outputs", PTR),
-        ("internals", PTR),
-    )
-
-
-class CCall(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("threads", U32),
-        ("input_count", U32),
-        ("output_count", U32),
-        ("internal_count", U32),
-        ("reserved", U32),
-        ("inputs", PTR),
-        ("outputs", PTR),
-        ("internals", PTR),
-        ("host", PTR),
-    )
-
-
-REPORT = ctypes.CFUNCTYPE(ctypes.c_uint64, PTR, PTR, STR)
-
-
-class Embedded(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("direct", U32),
-        ("forward", PTR),
-        ("instance", PTR),
-        ("call", PTR),
-        ("report", REPORT),
-    )
-
-
-CREATE = ctypes.CFUNCTYPE(I32, PTR, PTR, PTR)
-DESTROY = ctypes.CFUNCTYPE(None, PTR)
-CONFIGURATION = ctypes.CFUNCTYPE(I32, PTR, U32, PTR, PTR)
-SELECT = ctypes.CFUNCTYPE(I32, PTR, PTR, PTR)
-SHAPES = ctypes.CFUNCTYPE(I32, PTR, PTR, U32, U32, PTR, PTR)
-CALL = ctypes.CFUNCTYPE(I32, PTR, PTR, PTR)
-LOG = ctypes.CFUNCTYPE(None, STR)
-SET_LOG = ctypes.CFUNCTYPE(None, PTR)
-UNLOAD = ctypes.CFUNCTYPE(None)
-
-
-class Type(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("reserved", U32),
-        ("name", STR),
-        ("description", STR),
-        ("create", CREATE),
-        ("destroy", DESTROY),
-        ("configuration", CONFIGURATION),
-        ("select", SELECT),
-        ("shapes", SHAPES),
-        ("finalize", CALL),
-        ("forward", CALL),
-    )
-
-
-class CLibrary(Structure):
-    _fields_ = (
-        ("struct_size", U32),
-        ("abi", U32),
-        ("version", STR),
-        ("description", STR),
-        ("type_count", U32),
-        ("flags", U32),
-        ("types", PTR),
-        ("set_log", SET_LOG),
-        ("unload", UNLOAD),
-    )
+Text, CTensor, CShape = _structure("message"), _structure("tensor"), _structure("shape")
+Param, Params, CNode = _structure("param"), _structure("params"), _structure("node")
+CEdge, CConfiguration, Shapes = _structure("edge"), _structure("configuration"), _structure("shapes")
+CCall, Embedded, Type, CLibrary = (_structure(name) for name in ("call", "embedded", "type", "library"))
+REPORT = type(Embedded().report)
+"""The type of the function that an engine's operator calls back."""
 
 
 def pointers(structures: list[Any]) -> Any:

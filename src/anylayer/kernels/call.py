@@ -15,7 +15,7 @@ from anylayer.kernels import abi
 from anylayer.kernels.marks import Guarded, mark, marks
 from anylayer.kernels.params import Arena, address
 from anylayer.libraries.stdout import redirected_stdout
-from anylayer.network import ABSENT, Array, TensorType
+from anylayer.network import ABSENT, Array, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.kernels.layer import NativeLayer
@@ -23,10 +23,22 @@ if TYPE_CHECKING:
 
 
 class CompiledKernel:
-    """A layer that a native kernel computes. `program` returns the function that computes it."""
+    """A layer that a native kernel computes. `program` returns the function that computes it, and `name` is the
+    name of the kernel's file.
+    """
 
+    name: str
+    node: Node
     program: Callable[..., NativeProgram]
     _run: NativeProgram | None = None
+
+    def error(self, text: str) -> LayerError:
+        """Return a LayerError that names the kernel's file."""
+        return LayerError(f"{self.name}: {text}")
+
+    def failed(self, text: str) -> LayerError:
+        """Return the error for a failed call or build, with the node's place."""
+        return LayerError(f"{self.name}: {text}", self.node.place)
 
     def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
         """Compute the outputs, in the file's order of axes. Raises TraceError for traced arrays."""
@@ -82,9 +94,7 @@ class _Frame:
         self.outputs = [arena.tensor(s.seen, s.layout) for s in layer.results]
         self.internals = [np.empty(t.shape, t.dtype) for t in layer.internals]
         inside = [arena.tensor(t, data=address(x)) for t, x in zip(layer.internals, self.internals)]
-        at = [arena.structures(tensors) for tensors in (self.inputs, self.outputs, inside)]
-        counts = (len(self.inputs), len(self.outputs), len(inside))
-        call = arena.keep(abi.CCall(threads or 0, *counts, 0, *at))
+        call = arena.call(threads or 0, self.inputs, self.outputs, inside)
         self.args = (layer.handle, ctypes.addressof(call), self.messages.at)
         self.given: list[Array | None] = [None] * len(self.inputs)
         self.filled: list[Array | None] = [None] * len(self.outputs)
@@ -161,11 +171,7 @@ class LibraryCall:
         return results
 
     def _failed(self, frame: _Frame, status: int) -> LayerError:
-        return self.error(frame.messages.take() or f"forward ends with status {status} and no message")
-
-    def error(self, rule: str) -> LayerError:
-        """Return a LayerError that names the node and the library."""
-        return LayerError(f"{self._layer.library.name}: {rule}", self._layer.node.place)
+        return self._layer.failed(frame.messages.take() or f"forward ends with status {status} and no message")
 
     def _careful(
         self, frame: _Frame, inputs: Sequence[Array | None], out: Sequence[Array | None] | None
@@ -217,7 +223,7 @@ class LibraryCall:
         self._call(frame, copies, memory)
         for i, (x, copy) in enumerate(zip(given, copies)):
             if x is not None and copy is not None and x.tobytes() != copy.tobytes():
-                raise self.error(f"forward writes to input {i}, which other layers may read")
+                raise layer.failed(f"forward writes to input {i}, which other layers may read")
         left = {i: marks(memory[i], 0) for i in fresh}
         if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
             self._marked(frame, memory, 1)
@@ -229,13 +235,13 @@ class LibraryCall:
         for i, where in left.items():
             count = int(np.count_nonzero(where))
             if count:
-                raise self.error(
+                raise layer.failed(
                     f"forward leaves {count} of {where.size} values of output {i} without a value: it must write "
                     "all of them, and read nothing from outputs and internal arrays that it has not written"
                 )
         for i, (zone, target) in enumerate(zip(zones, targets)):
             if beside := zone.overwritten():
-                raise self.error(f"forward writes to memory {beside} output {i}, which does not belong to it")
+                raise layer.failed(f"forward writes to memory {beside} output {i}, which does not belong to it")
             np.copyto(target, zone.array)
         layer.checked = True
 

@@ -72,7 +72,6 @@ class EmbeddedLibrary:
     ) -> None:
         self._program, self._errors = layer.program(threads), errors
         self.library = str(layer.library.file)
-        arena = Arena()
         self._layer, self._order = layer, order
         arena = Arena()
         self._inputs = [_in_order(slot.file_type, order) for slot in layer.inputs]
@@ -81,11 +80,9 @@ class EmbeddedLibrary:
             [arena.tensor(kind, slot.layout) for kind, slot in zip(kinds, slots)]
             for kinds, slots in ((self._inputs, layer.inputs), (self._outputs, layer.results))
         ]
-        tensors = [*self._tensors, [arena.tensor(kind) for kind in layer.internals]]
-        counts = [len(part) for part in tensors]
-        self._call = arena.keep(abi.CCall(threads or 0, *counts, 0, *(arena.structures(part) for part in tensors)))
-        forward = ctypes.cast(layer.kernel.functions.forward, ctypes.c_void_p).value
-        at = ctypes.addressof(self._call)
+        internals = [arena.tensor(kind) for kind in layer.internals]
+        self._call = arena.call(threads or 0, self._tensors[0], self._tensors[1], internals)
+        forward, at = layer.kernel.functions.forward, ctypes.addressof(self._call)
         self._struct = abi.Embedded(0, forward, layer.handle, at, abi.REPORT(self._report))
         self._kept = arena
         self.address = ctypes.addressof(self._struct)
@@ -94,7 +91,7 @@ class EmbeddedLibrary:
         """Compute the outputs; or take the message of a call of `forward`. Return the number of an error, or 0."""
         try:
             if text is not None:
-                raise self._program.error(
+                raise self._layer.failed(
                     text.decode("utf-8", "replace") or "forward returns an error without a message"
                 )
             self._run(_arrays(inputs, self._inputs), _arrays(outputs, self._outputs))
@@ -116,7 +113,7 @@ class EmbeddedLibrary:
             self._layer.call("forward", self._layer.handle, ctypes.addressof(self._call))
         for i, (y, other) in enumerate(zip(outputs, want)):
             if largest_error(y.transpose(back), other) > tolerance_for(y.dtype):
-                raise self._program.error(
+                raise self._layer.failed(
                     f"states that it is elementwise, but computes another output {i} where the channels are last"
                 )
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from anylayer import errors
-from anylayer.errors import AnyLayerError, FileError, LayerError, TraceError, wording
+from anylayer.errors import AnyLayerError, FileError, LayerError, wording
 from anylayer.kernels.answers import MalformedAnswer, is_texts, read_answer, read_arrays, types_of
+from anylayer.kernels.call import CompiledKernel
 from anylayer.kernels.files import need_library
 from anylayer.kernels.library import LibraryType
 from anylayer.libraries.stdout import drops_output
@@ -199,23 +200,19 @@ class IsolatedType(LibraryType):
         return IsolatedNode(self, node, types, dtype)
 
 
-class IsolatedNode:
+class IsolatedNode(CompiledKernel):
     """An instance of a layer type in the child process; the attributes are those of NativeLayer."""
 
     def __init__(
         self, kernel: IsolatedType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
     ) -> None:
-        self._library, self._node = kernel.library, node
+        self._library, self.name, self.node = kernel.library, kernel.library.name, node
         self._number = kernel.library.number()
         plain = replace(node, lines={})
         answer = self._library.bind(self._number, kernel.type, plain, tuple(types), dtype)
         self.outputs, self.internals, configuration, self.notes = answer
         self.configuration = f"{configuration}, isolated"
         weakref.finalize(self, _drop, self._library, self._number)
-
-    def error(self, text: str) -> LayerError:
-        """Return a LayerError that names the library."""
-        return LayerError(f"{self._library.name}: {text}")
 
     def program(self, threads: int | None = None) -> IsolatedProgram:
         """Return a function that computes the layer in the child process."""
@@ -228,15 +225,9 @@ class IsolatedNode:
             results: list[Array] = self._library.ask("run", *arguments, outputs=self.outputs)
         except AnyLayerError as error:
             if not error.places:
-                error.places.append(self._node.place)
+                error.places.append(self.node.place)
             raise
         return results
-
-    def forward(self, inputs: Sequence[Array | None]) -> list[Array]:
-        """Compute the outputs. Raises TraceError for traced arrays."""
-        if not all(x is None or type(x) is np.ndarray for x in inputs):
-            raise TraceError("a native kernel computes it")
-        return self.run(None, inputs)
 
 
 class IsolatedProgram:

@@ -15,7 +15,7 @@ from anylayer.kernels import abi
 from anylayer.kernels.call import CompiledKernel, LibraryCall, Slot
 from anylayer.kernels.library import Library, LibraryType
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
-from anylayer.kernels.params import Arena, need_known, node_of
+from anylayer.kernels.params import Arena, need_known, need_sizes, node_of
 from anylayer.layer.order import permutation, permuted
 from anylayer.network import ABSENT, MAX_VALUES, Node, Shape, TensorType
 
@@ -59,7 +59,7 @@ class NativeLayer(CompiledKernel):
         self, kernel: NativeType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
     ) -> None:
         self.kernel, self.node, self.types = kernel, node, tuple(types)
-        self.library = kernel.library
+        self.library, self.name = kernel.library, kernel.library.name
         self.notes: list[str] = []
         self.checked = False
         self._arena = Arena()
@@ -77,24 +77,17 @@ class NativeLayer(CompiledKernel):
 
     def _need_sizes(self) -> None:
         for i, kind in enumerate(self.types):
-            if not all(isinstance(d, int) for d in kind.shape):
-                raise self.error(
-                    f"input {i} is {kind}, whose size depends on data. A native layer needs all sizes in advance"
-                )
+            self._try(need_sizes, kind, f"input {i}")
             if kind != ABSENT:
                 need_known(kind.dtype, f"input {i}")
-
-    def error(self, text: str) -> LayerError:
-        """Return a LayerError that names the library."""
-        return LayerError(f"{self.library.name}: {text}")
 
     def _try(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function; a LayerError that it raises names the library."""
         try:
             return function(*args)
         except LayerError as error:
-            if not error.message.startswith(f"{self.library.name}: "):
-                error.message = f"{self.library.name}: {error.message}"
+            if not error.message.startswith(f"{self.name}: "):
+                error.message = f"{self.name}: {error.message}"
             raise
 
     def call(self, name: str, *args: Any) -> None:
@@ -198,12 +191,8 @@ class NativeLayer(CompiledKernel):
         if not self.kernel.functions.finalize:
             return
         arena = Arena()
-        tensors = [
-            [arena.tensor(slot.seen, slot.layout) for slot in slots] for slots in (self.inputs, self.results)
-        ]
-        inputs, outputs = (arena.structures(t) for t in tensors)
-        arguments = abi.CCall(0, len(tensors[0]), len(tensors[1]), 0, 0, inputs, outputs, None)
-        self.call("finalize", self.handle, ctypes.addressof(arguments))
+        tensors = [[arena.tensor(s.seen, s.layout) for s in slots] for slots in (self.inputs, self.results)]
+        self.call("finalize", self.handle, ctypes.addressof(arena.call(0, *tensors)))
 
     def _note(self) -> None:
         """Add notes on the conversions that the configuration needs."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from anylayer.errors import LayerError
+from anylayer.errors import LayerError, need
 from anylayer.kernels import abi
 from anylayer.network import ABSENT, Array, Flag, Node, TensorType
 
@@ -37,12 +37,19 @@ class Arena:
 
     def tensor(
         self, kind: TensorType, layout: int = abi.ANY, data: int | None = None, name: str = ""
-    ) -> abi.CTensor:
+    ) -> abi.Structure:
         """Return a tensor of this type; rank -1 for an optional input that is left out."""
         if kind == ABSENT:
             return self.keep(abi.CTensor(abi.ANY, -1, abi.ANY, None, None, b""))
         sizes = self.array(ctypes.c_int64, kind.shape)
         return self.keep(abi.CTensor(abi.NUMBERS[kind.dtype], len(kind.shape), layout, sizes, data, _bytes(name)))
+
+    def call(
+        self, threads: int, inputs: Sequence[Any], outputs: Sequence[Any], internals: Sequence[Any] = ()
+    ) -> abi.Structure:
+        """Return a call of a layer with these tensors."""
+        tensors = inputs, outputs, internals
+        return self.keep(abi.CCall(threads, *map(len, tensors), 0, *map(self.structures, tensors)))
 
 
 def address(array: Any) -> int:
@@ -54,13 +61,19 @@ def address(array: Any) -> int:
         return at
 
 
+def need_sizes(kind: TensorType, what: str) -> None:
+    """Raise LayerError for a size that depends on data."""
+    rule = f"{what} is {kind}, whose size depends on data. A native layer needs all sizes in advance"
+    need(all(isinstance(d, int) for d in kind.shape), rule)
+
+
 def need_known(dtype: np.dtype[Any], what: str) -> None:
     """Raise LayerError for an element type that the interface does not have."""
     if dtype not in abi.NUMBERS:
         raise LayerError(f"{what} is {dtype}, which native layers do not support")
 
 
-def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:
+def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Structure:
     """Return the structure that an instance is created from. Floating blobs are float32 and contiguous."""
     blobs = []
     for i, blob in enumerate(node.blobs):
@@ -81,14 +94,14 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.CNode:
     return arena.keep(made)
 
 
-def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.CTensor:
+def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.Structure:
     arena.keep(array)
     return arena.tensor(TensorType(array.shape, array.dtype), data=address(array), name=name)
 
 
-def _params(arena: Arena, sources: Sequence[Mapping[str, Any]]) -> abi.Params:
+def _params(arena: Arena, sources: Sequence[Mapping[str, Any]]) -> abi.Structure:
     """Return all the parameters of messages: their own first, then those of the messages inside them."""
-    entries: dict[tuple[str, bool], abi.Param] = {}
+    entries: dict[tuple[str, bool], abi.Structure] = {}
 
     def put(values: Mapping[str, Any]) -> None:
         nested: list[Mapping[str, Any]] = []
@@ -106,13 +119,13 @@ def _params(arena: Arena, sources: Sequence[Mapping[str, Any]]) -> abi.Params:
     return arena.keep(abi.Params(len(entries), arena.structures(list(entries.values()))))
 
 
-def _messages(arena: Arena, name: str, messages: Sequence[Mapping[str, Any]]) -> abi.Param:
+def _messages(arena: Arena, name: str, messages: Sequence[Mapping[str, Any]]) -> abi.Structure:
     made = arena.structures([_params(arena, [message]) for message in messages])
     several = int(len(messages) > 1)
     return arena.keep(abi.Param(abi.MESSAGE, len(messages), several, _bytes(name), None, None, None, made, None))
 
 
-def _param(arena: Arena, name: str, value: Any) -> abi.Param:
+def _param(arena: Arena, name: str, value: Any) -> abi.Structure:
     """Return a parameter: a value, a list of values, or an array."""
     if isinstance(value, np.ndarray) and value.ndim:
         array = np.ascontiguousarray(value)

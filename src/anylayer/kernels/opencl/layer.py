@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anylayer.errors import AnyLayerError, EngineError, LayerError, at, need
+from anylayer.errors import EngineError, LayerError, at, need
 from anylayer.kernels import abi
 from anylayer.kernels.call import CompiledKernel, Slot
 from anylayer.kernels.opencl.configuration import CustomLayer, KernelArgument, read_configuration
 from anylayer.kernels.opencl.defines import TYPES, KernelTensor, built_ins, user_defines
 from anylayer.kernels.opencl.files import KernelSettings
+from anylayer.kernels.params import need_sizes
 from anylayer.layer import Definition
 from anylayer.layer.bound import stated_types
 from anylayer.layer.order import ORDERS
@@ -127,17 +128,10 @@ class OpenCLLayer(CompiledKernel):
         if kernel.settings.dump is not None:
             kernel.settings.dump.write(self.text.shown(node.name), self.text.compiled)
 
-    def error(self, text: str) -> LayerError:
-        """Return a LayerError that names the configuration."""
-        return LayerError(f"{self.name}: {text}")
-
     def _need_known(self) -> None:
         for i, kind in enumerate([*self.types, *self.outputs]):
             what = f"input {i}" if i < len(self.types) else f"output {i - len(self.types)}"
-            need(
-                all(isinstance(d, int) for d in kind.shape),
-                f"{what} is {kind}, whose size depends on data. A native layer needs all sizes in advance",
-            )
+            need_sizes(kind, what)
             if kind != ABSENT:
                 need(kind.dtype.name in TYPES, f"{what} is {kind.dtype}, which OpenCL kernels do not support")
                 need(math.prod(kind.shape) <= MAX_VALUES, f"{what} is {kind}, which is too large for a kernel")
@@ -284,10 +278,6 @@ class OpenCLLayer(CompiledKernel):
         from anylayer.kernels.opencl.call import OpenCLProgram
 
         return OpenCLProgram(self)
-
-    def failed(self, text: str) -> AnyLayerError:
-        """Return the error for a failed call or build, with the node's place."""
-        return LayerError(f"{self.name}: {text}", self.node.place)
 
 
 # ---- the text of a program
