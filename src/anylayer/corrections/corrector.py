@@ -143,10 +143,10 @@ class Corrector(Rewriter):
         except (IndexError, ValueError) as error:  # an argument of a wrong rank
             raise refused(o, str(error)) from error
 
-    def record(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
+    def steps(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
         """Append what a function records: see Rewriter. Its divisions are added to `divisions`."""
         first = len(self.graph.ops)
-        values = super().record(o, function, arguments)
+        values = super().steps(o, function, arguments)
         self.divisions += [d.outputs[0] for d in self.graph.ops[first:] if d.op == "Div"]
         return values
 

@@ -86,12 +86,8 @@ def _check_approximate(new: Corrector, o: Op) -> None:
 def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
     """Return a boolean array: whether an element is finite and beyond 2**31. Infinite elements become the smallest
     integer on every engine."""
-    kind = approximate.dtype.type
-    size = magnitude(new, o, approximate)
-    large = new.step(o, "Greater", [size, new.constant(np.array(_LARGEST, kind))], approximate.shape, bool)
-    limit = np.array(np.finfo(np.float32).max, kind)
-    finite = new.step(o, "Less", [size, new.constant(limit)], approximate.shape, bool)
-    return new.step(o, "And", [large, finite], approximate.shape, bool)
+    limit = np.finfo(np.float32).max
+    return new.steps(o, lambda size: (size > _LARGEST) & (size < limit), [magnitude(new, o, approximate)])[0]
 
 
 @rule(*REDUCTIONS, kind="must", targets=("openvino",))
@@ -233,9 +229,7 @@ def _clip_indices(
 ) -> Value:
     """Return indices clipped to their first and last value, and check whether one was out of range."""
     if new.checking:
-        below = new.step(o, "Less", [index, ends[0]], index.shape, bool)
-        above = new.step(o, "Greater", [index, ends[1]], index.shape, bool)
-        outside = new.step(o, "Or", [below, above], index.shape, bool)
+        (outside,) = new.steps(o, lambda at, low, high: (at < low) | (at > high), [index, *ends])
         new.check(o, outside, f"an index is out of range of {', '.join(map(str, sizes))}{text}")
     clipped = new.step(o, "Max", [index, ends[0]], index.shape, index.dtype)
     return new.step(o, "Min", [clipped, ends[1]], index.shape, index.dtype)

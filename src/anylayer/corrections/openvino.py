@@ -19,7 +19,7 @@ from anylayer.network import Array
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
 from anylayer.optimize.rules import ANY, END, rule
-from anylayer.tracing import record, trace
+from anylayer.tracing import record
 
 _MAX_RANK = 12
 """Axes of an array that every operator of OpenVINO takes (MAX_ELTWISE_DIM_RANK of its CPU plugin)."""
@@ -208,13 +208,13 @@ def _with_checked_axes(new: Corrector, o: Op) -> Op | None:
     if count > rank:
         raise refused(o, f"it names {count} axes of an array of {rank} dimensions")
 
-    def judge_axes(axes: Array) -> list[Any]:
+    def judge_axes(axes: Array) -> object:
         is_named = np.where(axes < 0, axes + rank, axes).reshape(-1, 1) == np.arange(rank)
         counts = is_named.sum(0)
         bad = (counts.sum() < count) | (counts.max() > 1)
         return [bad, np.where(bad, np.arange(count, dtype=axes.dtype).reshape(axes.shape), axes)]
 
-    bad, safe = new.graph.inline(trace(lambda given: judge_axes(given[0]), [axes.type]), [axes], scope=o.scope)
+    bad, safe = new.steps(o, judge_axes, [axes])
     if new.checking:
         new.check(o, bad, f"its axes must be different, and be axes of {rank} dimensions")
     return replace(o, inputs=[x, safe, *o.inputs[2:]])
@@ -228,12 +228,12 @@ def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
         return None
     sizes, rank = np.array([*x.shape, 1]), len(o.outputs[0].shape)
 
-    def target(given: list[Any]) -> list[Any]:
-        is_new = (np.where(given[0] < 0, given[0] + rank, given[0]).reshape(-1, 1) == np.arange(rank)).any(0)
+    def target(axes: Array) -> Array:
+        is_new = (np.where(axes < 0, axes + rank, axes).reshape(-1, 1) == np.arange(rank)).any(0)
         at = np.cumsum(~is_new, dtype=np.int64) - 1
-        return [np.where(is_new, 1, np.take(np.asarray(sizes, like=at), np.clip(at, 0, len(sizes) - 1)))]
+        return np.where(is_new, 1, np.take(np.asarray(sizes, like=at), np.clip(at, 0, len(sizes) - 1)))
 
-    (shape,) = new.graph.inline(trace(target, [axes.type]), [axes], scope=o.scope)
+    (shape,) = new.steps(o, target, [axes])
     return new.emit(o, "Reshape", [x, shape])
 
 
@@ -342,15 +342,13 @@ def _order(new: Corrector, o: Op, axes: Value, limits: list[Value], rank: int) -
     """
     unsliced = (0, np.iinfo(np.int32).max, 1)
 
-    def ordered(arrays: list[Any]) -> list[Any]:
-        axes, limits = arrays[0], arrays[1:]
+    def ordered(axes: Array, *limits: Array) -> object:
         is_named = np.where(axes < 0, axes + rank, axes)[:, None] == np.arange(rank)
         counts, place = is_named.sum(0), np.argmax(is_named, 0)
         bad = (counts.sum() < len(axes)) | (counts.max() > 1)
         return [bad, *(np.where(counts > 0, limit[place], d) for limit, d in zip(limits, unsliced))]
 
-    inputs = [axes, *limits]
-    bad, *limits = new.graph.inline(trace(ordered, [v.type for v in inputs]), inputs, scope=o.scope)
+    bad, *limits = new.steps(o, ordered, [axes, *limits])
     if new.checking:
         new.check(o, bad, f"its axes must be different, and be axes of {rank} dimensions")
     return limits
@@ -375,7 +373,7 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
     def suits(shape: Array) -> Any:
         return (shape == sizes) | (shape == 1) | ((sizes == 1) & (shape >= 0))
 
-    good = new.graph.inline(trace(lambda arrays: [suits(arrays[0])], [wanted.type]), [wanted], scope=o.scope)[0]
+    (good,) = new.steps(o, suits, [wanted])
     message = f"x of shape {list(x.shape)} does not broadcast to the shape"
     safe = _check_value(new, o, good, wanted, new.constant(sizes), message)
     return new.emit(o, "Expand", [x, safe], **o.attrs)

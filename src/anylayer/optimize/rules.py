@@ -363,12 +363,23 @@ class Rewriter(NewGraph):
         return self.emit(o, "Reshape", [x, self.ints(out.shape)])
 
     def record(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
-        """Append the operators that a NumPy function records, and return its results as values.
+        """Append the operators that a NumPy function records in place of `o`, and return its results as values
+        with the names of the outputs of `o`: see `steps`.
+        """
+        first = len(self.graph.ops)
+        values = self.steps(o, function, arguments)
+        new = {v for inner in self.graph.ops[first:] for v in inner.outputs}
+        for value, out in zip(values, o.outputs):
+            if value in new:
+                self.graph.rename(value, out.name)
+        return values
+
+    def steps(self, o: Op, function: Function, arguments: Sequence[Value | Array | float | None]) -> list[Value]:
+        """Append the intermediate operators that a NumPy function records, and return its results as values.
 
         arguments: values are passed as traced arrays, everything else as it is.
 
-        The new operators have the place and scope of `o`, and the results the names of its outputs. Raises
-        TraceError where the function cannot be traced.
+        The new operators have the place and scope of `o`. Raises TraceError where the function cannot be traced.
         """
         inputs = list(dict.fromkeys(a for a in arguments if isinstance(a, Value)))
 
@@ -380,13 +391,7 @@ class Rewriter(NewGraph):
         body = trace(called, [v.type for v in inputs])
         for inner in body.ops:
             inner.place = o.place
-        first = len(self.graph.ops)
-        values = self.graph.inline(body, inputs, scope=o.scope)
-        new = {v for inner in self.graph.ops[first:] for v in inner.outputs}
-        for value, out in zip(values, o.outputs):
-            if value in new:
-                self.graph.rename(value, out.name)
-        return values
+        return self.graph.inline(body, inputs, scope=o.scope)
 
     def compute(self, o: Op, function: Function) -> list[Value] | None:
         """Replace an operator by what a NumPy function of its inputs records: see `record`.

@@ -158,27 +158,20 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
         return None
     if any(v.dtype != np.float32 for v in columns):
         return None
-    one, zero = (new.constant(np.array([i])) for i in (1, 0))
-    bad = _unusual(new, o, columns)
-    rows = [new.step(o, "Unsqueeze", [v, one], (n, 1), np.float32) for v in columns]
-    boxes = new.step(o, "Concat", rows, (n, 4), np.float32, axis=1)
-    ranks = new.step(o, "Cast", [greedy.positions], (n,), np.float32, to=1)
-    ranks = ranks if greedy.last else new.step(o, "Neg", [ranks], (n,), np.float32)
+    (bad,) = new.steps(o, _is_any_unusual, columns)
+    (boxes,) = new.steps(o, lambda *corners: np.stack(corners, axis=1)[None], columns)
+    sign = np.float32(1 if greedy.last else -1)
+    (ranks,) = new.steps(o, lambda at: (at.astype(np.float32) * sign)[None, None], [greedy.positions])
     most = (
         new.constant(np.array([int(min(limits))]))
         if o.first.const is not None
-        else new.step(o, "Reshape", [o.input(0), one], (1,), np.int64)
+        else new.step(o, "Reshape", [o.input(0), new.constant(np.array([1]))], (1,), np.int64)
     )
     number_kept = Dim("kept", stand_for((n,))[0])
     selected = new.step(
         o,
         "NonMaxSuppression",
-        [
-            new.step(o, "Unsqueeze", [boxes, zero], (1, n, 4), np.float32),
-            new.step(o, "Unsqueeze", [ranks, new.constant(np.array([0, 1]))], (1, 1, n), np.float32),
-            most,
-            new.constant(np.array([threshold], np.float32)),
-        ],
+        [boxes, ranks, most, new.constant(np.array([threshold], np.float32))],
         (number_kept, 3),
         np.int64,
     )
@@ -267,19 +260,8 @@ def _column(new: Rewriter, o: Op, pair: LoopExpressions, greedy: Greedy, e: int)
     return value
 
 
-def _unusual(new: Rewriter, o: Op, columns: list[Value]) -> Value:
-    """Append whether a box has no area, corners in another order, or numbers that are not finite."""
-    n = columns[0].shape
-    sizes = [new.step(o, "Sub", [columns[2 + i], columns[i]], n, np.float32) for i in (0, 1)]
-    area = new.step(o, "Mul", sizes, n, np.float32)
-    limits = [new.constant(x) for x in (np.float32(0), *_AREAS)]
-    checks = [new.step(o, "Less", [limits[0], s], n, bool) for s in sizes]
-    checks += [new.step(o, "LessOrEqual", [limits[1], area], n, bool)]
-    checks += [new.step(o, "LessOrEqual", [area, limits[2]], n, bool)]
-    usual = checks[0]
-    for c in checks[1:]:
-        usual = new.step(o, "And", [usual, c], n, bool)
-    numbers = new.step(o, "Cast", [new.step(o, "Not", [usual], n, bool)], n, np.int32, to=6)
-    axes = new.constant(np.array([0]))
-    count = new.step(o, "ReduceSum", [numbers, axes], (), np.int32, keepdims=0)
-    return new.step(o, "Greater", [count, new.constant(np.array(0, np.int32))], (), bool)
+def _is_any_unusual(x1: Array, y1: Array, x2: Array, y2: Array) -> object:
+    """Return whether a box has no area, corners in another order, or numbers that are not finite."""
+    width, height = x2 - x1, y2 - y1
+    area = width * height
+    return (~((width > 0) & (height > 0) & (area >= _AREAS[0]) & (area <= _AREAS[1]))).any()
