@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +31,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FIRST = ("-i", "-o", "-l", "-e")
 """The options that --help lists first."""
+
+
+class ReadingOption(click.Option):
+    """An option that says how to read a network, in a section of its own in --help."""
+
+    section = "Reading the network"
+
+
+class KernelOption(click.Option):
+    """An option for layers in C++ and OpenCL, whose page explains it."""
+
+    section = "Layers in C++ and OpenCL (see docs/native-layers.md and docs/opencl-layers.md)"
+
+
+class ImageOption(click.Option):
+    """An option that says how images become inputs, in a section of its own in --help."""
+
+    section = "Images"
+
+
 _ENGINES = ("auto", "numpy", *modules("engines"))
 
 
@@ -48,6 +69,22 @@ class Command(click.Command):
             return _FIRST.index(names[0]) if names else len(_FIRST)
 
         return sorted(super().get_params(ctx), key=place)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        order = ("Options", ImageOption.section, ReadingOption.section, KernelOption.section)
+        sections: dict[str, list[tuple[str, str]]] = {section: [] for section in order}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                sections[getattr(parameter, "section", "Options")].append(record)
+        for section, records in sections.items():
+            if not records:
+                continue
+            with formatter.section(section):
+                if section == KernelOption.section:
+                    formatter.write_text(", ".join(name for name, _ in records))
+                else:
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         with raising_terminated(), command_line():
@@ -193,19 +230,19 @@ def to_open_shapes(
     return shapes
 
 
-def _shape_option(callback: Callable[..., Any], more: str = "") -> Callable[[F], F]:
+def _shape_option(callback: Callable[..., Any], more: str) -> Callable[[F], F]:
     return click.option(
         "--shape",
         "shapes",
         multiple=True,
         callback=callback,
         metavar="INPUT=N,C,H,W",
-        help=f"The shape of an input, instead of the file's.{more}",
+        help=f"An input's shape{more}.",
     )
 
 
-shape_option = _shape_option(to_shapes)
-open_shape_option = _shape_option(to_open_shapes, " A size may stay open: data=N,3,32*h,W>=64.")
+shape_option = _shape_option(to_shapes, ", instead of the file's")
+open_shape_option = _shape_option(to_open_shapes, "; open sizes: N,3,32*h,W>=64")
 
 
 def input_option(what: str) -> Callable[[F], F]:
@@ -216,7 +253,7 @@ def input_option(what: str) -> Callable[[F], F]:
         "inputs",
         multiple=True,
         metavar="[NAME=]FILE...",
-        help=f"The data of the first input, or of input NAME: {what}.",
+        help=f"The first input, or NAME: {what}.",
     )
 
 
@@ -241,6 +278,7 @@ def network_options(function: F) -> F:
 
 def reading_options(function: F) -> F:
     """Add the options that say how to read a network."""
+    reading, kernel = (partial(click.option, cls=cls) for cls in (ReadingOption, KernelOption))
     return apply(
         function,
         [
@@ -249,62 +287,43 @@ def reading_options(function: F) -> F:
                 "--layers",
                 multiple=True,
                 metavar="FILE",
-                help="Your layers: FILE.py or a library (anylayer build); the file is executed.",
+                help="Your layers: FILE.py (is executed) or a library.",
             ),
-            click.option("--isolate", is_flag=True, help="Run libraries of layers in child processes."),
-            click.option(
-                "--isolate-limit",
-                type=click.FloatRange(0, min_open=True),
-                metavar="SECONDS",
-                help="As --isolate, with a time limit for each call instead of 60 s.",
-            ),
-            click.option(
-                "-c", "--kernels", multiple=True, metavar="FILE", help="OpenCL kernels of layers: FILE.xml."
-            ),
-            click.option(
+            kernel("--isolate", is_flag=True),
+            kernel("--isolate-limit", type=click.FloatRange(0, min_open=True), metavar="SECONDS"),
+            kernel("-c", "--kernels", multiple=True, metavar="FILE.xml"),
+            reading(
                 "--device",
                 default="",
                 metavar="NAME",
-                help="Where engines compute: cpu, gpu, cuda, cuda:1; with -c, the OpenCL device.",
+                help="Of the engine: cpu, gpu, cuda:1; with -c, of OpenCL.",
             ),
-            click.option(
-                "--dump-kernels",
-                type=click.Path(path_type=Path),
-                metavar="DIR",
-                help="Write OpenCL programs to DIR.",
+            kernel("--dump-kernels", type=click.Path(path_type=Path), metavar="DIR"),
+            kernel(
+                "--kernel-folder", "kernel_folders", multiple=True, type=click.Path(path_type=Path), metavar="DIR"
             ),
-            click.option(
-                "--kernel-folder",
-                "kernel_folders",
-                multiple=True,
-                type=click.Path(path_type=Path),
-                metavar="DIR",
-                help="Another folder in which sources of OpenCL kernels may be.",
-            ),
-            click.option(
-                "--no-user-kernels", is_flag=True, help="Leave out the kernels of your configuration folder."
-            ),
-            click.option(
+            kernel("--no-user-kernels", is_flag=True),
+            reading(
                 "--dialect",
                 metavar="NAME",
                 shell_complete=completing(dialects),
-                help="The fork of Caffe that the file was written for: bvlc, ssd, ... (see `anylayer layers`).",
+                help="The file's fork of Caffe (see `anylayer layers`).",
             ),
-            click.option("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
-            click.option(
+            reading("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
+            reading(
                 "--phase",
                 type=click.Choice(["TEST", "TRAIN"]),
                 default="TEST",
                 help="The phase whose layers are read [TEST].",
             ),
-            click.option("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
-            click.option("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
-            click.option(
+            reading("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
+            reading("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
+            reading(
                 "--constant",
                 "constants",
                 multiple=True,
                 metavar="NAME=VALUE",
-                help="The value of an input that is always the same: a number, [1, 2], or FILE.npy.",
+                help="A fixed input: a number, [1, 2] or FILE.npy.",
             ),
         ],
     )
@@ -328,15 +347,15 @@ def random_weights_option(function: F) -> F:
 
 def ray_option(*, is_flag_too: bool) -> Callable[[F], F]:
     """Add --ray. is_flag_too: whether --ray without a value uses a cluster on this machine."""
-    text = "Run on the Ray cluster at this address; 'auto' is the one of this machine."
-    alone = " Without ADDRESS, start one on this machine." if is_flag_too else ""
+    text = "On this Ray cluster; 'auto': this machine's."
+    alone = " Alone: start one." if is_flag_too else ""
     more: dict[str, Any] = {"is_flag": False, "flag_value": ""} if is_flag_too else {}
     return click.option("--ray", "ray_address", metavar="ADDRESS", help=text + alone, **more)
 
 
 def threads_option(function: F) -> F:
     """Add --threads."""
-    text = "The number of threads of the engine [the engine's default]."
+    text = "The threads of the engine [its default]."
     return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)(function)
 
 
@@ -345,7 +364,7 @@ def talk_options(function: F) -> F:
     return apply(
         function,
         [
-            click.option("-q", "--quiet", is_flag=True, help="Print only results: no progress, no report."),
+            click.option("-q", "--quiet", is_flag=True, help="Print only results, no progress."),
             click.option("--debug", is_flag=True, help="Show the traceback of an error."),
         ],
     )

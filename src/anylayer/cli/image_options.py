@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
-from anylayer.cli.command import F, apply, to_numbers, to_size
+from anylayer.cli.command import F, ImageOption, apply, to_numbers, to_size
 from anylayer.cli.inputs import ImageOptions
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
@@ -19,34 +20,30 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 def image_options(function: F) -> F:
     """Add the options that say how images become inputs."""
+    image = partial(click.option, cls=ImageOption)
     return apply(
         function,
         [
-            click.option(
+            image(
                 "--size",
                 callback=to_size,
                 metavar="WxH",
-                help="Resize images to this size; 'keep' does not resize [the input's size].",
+                help="Resize to this, or keep the size [the input's].",
             ),
-            click.option(
-                "--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the input's channels."
-            ),
-            click.option(
+            image("--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the channels."),
+            image(
                 "--scale",
                 callback=to_numbers,
                 metavar="NUMBER",
-                help="Multiply by this, for example 1/255; or one factor per channel.",
+                help="Multiply by 1/255, or by a factor per channel.",
             ),
-            click.option("--swap-rb", "swap", is_flag=True, help="Use RGB order instead of BGR."),
-            click.option(
-                "--crop", "cover", is_flag=True, help="Keep the aspect ratio: cover the size and crop the center."
-            ),
-            click.option("--gray", is_flag=True, help="Convert to one channel."),
-            click.option(
+            image("--swap-rb", "swap", is_flag=True, help="Use RGB order instead of BGR."),
+            image("--crop", "cover", is_flag=True, help="Keep the aspect ratio, and crop the center."),
+            image("--gray", is_flag=True, help="Convert to one channel."),
+            image(
                 "--pixels",
                 type=click.Choice(list(CONVENTIONS)),
-                help="Preprocess like keras.applications: tf (RGB in -1..1), torch (RGB, ImageNet's mean and "
-                "standard deviation), caffe (BGR minus a mean).",
+                help="As keras.applications: tf (RGB, -1..1), torch (RGB, ImageNet's mean, deviation), caffe (BGR).",
             ),
         ],
     )

@@ -18,6 +18,7 @@ from anylayer import cli
 from anylayer.api import Net, read_options
 from anylayer.cli.command import (
     F,
+    ImageOption,
     TakesInputs,
     apply,
     completing,
@@ -64,21 +65,21 @@ def target_options(function: F) -> F:
                 help="The format to write [from the suffix of OUT].",
             ),
             click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write."),
-            click.option("--functions", is_flag=True, help="Keep your layers as calls of functions in the file."),
+            click.option("--functions", is_flag=True, help="Keep your layers as functions in the file."),
             click.option(
                 "--function",
                 "types",
                 multiple=True,
                 metavar="TYPE",
-                help="Also keep layers of this type as calls of functions.",
+                help="Keep layers of this type as functions, too.",
             ),
             click.option(
                 "--keep",
                 multiple=True,
                 metavar="TYPE",
-                help="Write layers of this type unchanged, for a runtime that has them.",
+                help="Keep this type, for a runtime that has it.",
             ),
-            click.option("--batch", metavar="N", help="The batch size: a number, or a name for a symbolic size."),
+            click.option("--batch", metavar="N", help="The batch size: a number, or a name (any size)."),
             click.option(
                 "--to-dialect",
                 metavar="NAME",
@@ -88,21 +89,22 @@ def target_options(function: F) -> F:
             click.option(
                 "--precision",
                 type=click.Choice(["float32", "float16", "int8"]),
-                help="float16: the weights and most operators; int8: convolutions and matrix products [float32].",
+                metavar="TYPE",
+                help="float32, float16 or int8 [float32].",
             ),
             click.option(
                 "--float32",
                 multiple=True,
                 metavar="NODE",
-                help="Keep this node of the network in float32, with another --precision.",
+                help="Keep this node in float32.",
             ),
             click.option(
                 "--calibrate",
                 multiple=True,
                 metavar="[NAME=]FOLDER",
-                help="Representative images or .npy files, which determine the ranges for --precision int8.",
+                help="Representative images or .npy files for int8.",
             ),
-            settings_option("the writer, for example external=true for ONNX"),
+            settings_option("the writer: external=true (ONNX)"),
         ],
     )
 
@@ -145,19 +147,21 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 )
 @network_options
 @target_options
-@input_option("an image, .npy or .npz, for the comparison; other inputs are seeded noise")
+@input_option("an image, .npy or .npz; others are seeded noise")
 @click.option(
     "--preprocess",
+    cls=ImageOption,
     is_flag=False,
     flag_value="rgb",
     type=click.Choice(["rgb", "bgr"]),
-    help="Put the preprocessing of `run` into the file. The input becomes uint8 (N, H, W, 3), in RGB order.",
+    help="Put it into the file, whose input becomes uint8 (N, H, W, 3) in RGB order.",
 )
 @click.option(
     "--picture",
+    cls=ImageOption,
     callback=partial(to_size, word="any"),
     metavar="WxH",
-    help="The size of the images that the file accepts with --preprocess; 'any' for all sizes [the input's size].",
+    help="With it: the images' size, or any [the input's].",
 )
 @image_options
 @seed_option
@@ -167,11 +171,10 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @json_option
 @talk_options
 def command(**options: Any) -> None:
-    """Write a network in another format. All layers, including yours, become operators of that format.
+    """Write a network in another format. Your layers become its operators, too.
 
-    Then the format's own runtime runs the file on the same inputs as the layers in NumPy, and the largest
-    difference of each output is printed. If a difference exceeds the tolerance, the first layer that differs is
-    named and no file is written.
+    The format's own runtime runs the file, and each output is compared with that of the layers in NumPy, on the
+    same inputs. If one differs, the first layer that does is named, and no file is written.
     """
     fmt = options["format"] or format_of(options["out"])
     writer = load_writer(fmt)

@@ -50,30 +50,28 @@ def result_options(function: F) -> F:
                 "outs",
                 multiple=True,
                 metavar="PATH",
-                help="Write an image (.png, ...), a video (.mp4), .npy, .npz, .json, or into a folder. "
-                "{name} in the path stands for the input's file, {blob} for the output.",
+                help="An image, video, .npy, .npz, .json or folder. {name}: the input's file, {blob}: the output.",
             ),
             click.option(
                 "--show",
                 type=click.Choice(["auto", "top", "detections", "map", "classes", "picture", "tiles", "values"]),
                 default="auto",
-                help="How to show outputs [auto: by their shape].",
+                metavar="HOW",
+                help="auto, top, detections, map, classes, picture, tiles or values [auto: by the shape].",
             ),
             click.option(
                 "--top",
                 type=click.IntRange(1),
                 default=5,
                 metavar="K",
-                help="The number of classes with the highest scores to show [5].",
+                help="The number of classes to show [5].",
             ),
             click.option(
                 "--labels",
                 type=click.Path(path_type=Path),
-                help="A file with the names of the classes, one per line.",
+                help="The names of the classes, one per line.",
             ),
-            click.option(
-                "--threshold", type=float, default=0.5, help="The lowest score of a detection that is shown [0.5]."
-            ),
+            click.option("--threshold", type=float, default=0.5, help="The lowest score of a detection [0.5]."),
             json_option,
         ],
     )
@@ -84,7 +82,7 @@ def result_options(function: F) -> F:
     epilog="\b\nExample:\n  anylayer run net.prototxt net.caffemodel -l layers.py -i a.jpg -o edges.png",
 )
 @network_options
-@input_option("an image, .npy, .npz, a folder of them, values [1, 2], a video, or a camera's number")
+@input_option("an image, .npy, .npz, folder, values [1, 2], video or camera number")
 @image_options
 @result_options
 @engine_option()
@@ -93,25 +91,24 @@ def result_options(function: F) -> F:
     "--batch",
     type=click.IntRange(1),
     metavar="N",
-    help="The number of images to run together [the file's batch size].",
+    help="Images per run [the file's].",
 )
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames of a video.")
 @click.option(
     "--fps",
     type=click.FloatRange(0.01, 1000),
     metavar="R",
-    help="The frames per second of the written video [those of the input].",
+    help="Of the video [the input's].",
 )
 @random_weights_option
 @shape_option
 @ray_option(is_flag_too=True)
 @talk_options
 def command(**options: Any) -> None:
-    """Run a network and show its outputs: the classes with the highest scores, detections, or a summary of maps.
+    """Run a network and show its classes, detections, or a summary of maps.
 
-    Images are preprocessed like OpenCV's blobFromImage: resized, in BGR order, (image - mean) * scale. A file's
-    transform_param is used unless one of --mean, --scale, --swap-rb, --crop or --gray is given. A line on stderr
-    says what was done. Results go to stdout, everything else to stderr.
+    Images are preprocessed like OpenCV's blobFromImage: resized, in BGR order, (image - mean) * scale, or by the
+    file's transform_param. Results go to stdout, everything else to stderr.
     """
     net = read_net(options)
     labels = read_labels(options["labels"]) if options["labels"] else ()
