@@ -102,5 +102,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 if __name__ == "__main__":
     paths = [path for row in ROWS.values() for path in row]
     sys.exit(
-        subprocess.call([sys.executable, "-m", "pytest", "-p", "tools.evidence", "-q", *sys.argv[1:], *paths])
+        subprocess.call(
+            [sys.executable, "-m", "pytest", "-p", "tools.evidence", "-q", "--slow", *sys.argv[1:], *paths]
+        )
     )

@@ -11,8 +11,7 @@ import pytest
 
 import anylayer
 from anylayer.errors import InputError
-from anylayer.inspect.diff_result import Diff
-from anylayer.inspect.diff_rows import Cell
+from anylayer.inspect.diff_result import Cell, Diff
 
 onnx = pytest.importorskip("onnx")
 DATA = Path(__file__).parent.parent / "data" / "diff"
@@ -181,25 +180,45 @@ def test_broken_node_is_found(
     assert found.differences[0].rejoins
 
 
-def test_every_broken_node_is_found(tmp_path: Path) -> None:
-    changes = (
-        weight("depthwise", lambda w: w.transpose(0, 1, 3, 2)),
-        attribute("bn1", "epsilon", 1e-3),
-        weight("logits", lambda w: -w),
-    )
-    found = anylayer.diff(ONNX, broken(ONNX, tmp_path, *changes))
-    assert [row.a.names for row in found.rows if row.status == "differs" and row.a] == [
-        ("bn1",),
-        ("depthwise",),
-        ("logits",),
-    ]
+FAULTS: dict[str, Change] = {
+    "conv1": weight("conv1", lambda w: w.transpose(0, 1, 3, 2)),
+    "bn1": attribute("bn1", "epsilon", 1e-3),
+    "relu1": without("relu1"),
+    "depthwise": weight("depthwise", lambda w: w.transpose(0, 1, 3, 2)),
+    "bn2": attribute("bn2", "epsilon", 1e-3),
+    "relu2": without("relu2"),
+    "pointwise": weight("pointwise", lambda w: w.transpose(1, 0, 2, 3)),
+    "logits": weight("logits", lambda w: -w),
+}
+
+
+@pytest.mark.parametrize(
+    "broken_nodes",
+    [
+        *(("bn1", "depthwise", "logits"), ("conv1", "bn1"), ("bn1", "relu1"), ("relu1", "depthwise")),
+        *(("depthwise", "bn2"), ("bn2", "relu2"), ("depthwise", "pointwise"), ("relu2", "logits")),
+    ],
+    ids=" ".join,
+)
+def test_every_broken_node_is_found(broken_nodes: tuple[str, ...], tmp_path: Path) -> None:
+    found = anylayer.diff(ONNX, broken(ONNX, tmp_path, *(FAULTS[name] for name in broken_nodes)))
+    differing = [row.a.names for row in found.rows if row.status == "differs" and row.a]
+    assert differing == [(name,) for name in broken_nodes]
+
+
+def factor(epsilon: float) -> np.ndarray:
+    """Return what another epsilon of bn1 makes of the weights into which it is folded."""
+    node = next(n for n in anylayer.read(KERAS).network.nodes if n.name == "bn1")
+    variance = node.blobs[3]
+    return np.sqrt((variance + np.float32(1e-3)) / (variance + np.float32(epsilon))).reshape(-1, 1, 1, 1)
 
 
 FOLDS: list[tuple[str, Change, tuple[str, ...], str]] = [
-    ("transposed weight", weight(FOLDED, lambda w: w.transpose(0, 1, 3, 2)), ("conv1", "bn1"), "(0, 1, 3, 2)"),
-    ("padding", attribute(FOLDED, "pads", [1, 1, 0, 0]), ("conv1", "bn1"), "pads: [0, 0, 1, 1] | [1, 1, 0, 0]"),
-    ("channel order", weight(FOLDED, lambda w: w[:, ::-1]), ("conv1", "bn1"), "reversed on axis 1"),
-    ("epsilon", weight(FOLDED, lambda w: w * np.float32(0.9995)), ("conv1", "bn1"), "largest difference"),
+    ("transposed weight", weight(FOLDED, lambda w: w.transpose(0, 1, 3, 2)), ("conv1",), "(0, 1, 3, 2)"),
+    ("padding", attribute(FOLDED, "pads", [1, 1, 0, 0]), ("conv1",), "pads: [0, 0, 1, 1] | [1, 1, 0, 0]"),
+    ("channel order", weight(FOLDED, lambda w: w[:, ::-1]), ("conv1",), "reversed on axis 1"),
+    ("epsilon", weight(FOLDED, lambda w: w * factor(1e-5)), ("bn1",), "epsilon: 0.001 | about 1e-05"),
+    ("factor", weight(FOLDED, lambda w: w * np.float32(0.9995)), ("bn1",), "factor of channel"),
     ("missing ReLU", without("net_1/relu1_1/Relu"), ("relu1",), "B lacks 'relu1' (ReLU)"),
     (
         "order of elements",
@@ -228,7 +247,12 @@ def test_pads_are_shown_with_a_pad_before(tmp_path: Path) -> None:
 def test_broken_node_is_found_from_the_other_side(tmp_path: Path) -> None:
     file = broken(TF2ONNX, tmp_path, weight(FOLDED, lambda w: w[:, ::-1]))
     found = anylayer.diff(file, KERAS)
-    assert places(found) == [(("Transpose", "Conv"), ("Conv2D", "BatchNormalization"))]
+    assert places(found) == [(("Transpose", "Conv"), ("Conv2D",))]
+    assert "Conv weights: float32[8, 3, 3, 3] | A's, reversed on axis 1" in " ".join(str(found).split())
+    file = broken(TF2ONNX, tmp_path, weight(FOLDED, lambda w: w * factor(1e-5)))
+    found = anylayer.diff(file, KERAS)
+    assert places(found) == [(("Transpose", "Conv"), ("BatchNormalization",))]
+    assert "epsilon: about 1e-05 | 0.001" in str(found)
 
 
 def test_difference_is_not_hidden_by_a_saturated_output(tmp_path: Path) -> None:
@@ -410,5 +434,5 @@ def test_result_is_plain_data_and_fits_80_columns(tmp_path: Path, monkeypatch: p
     found = anylayer.diff(KERAS, file.name)
     data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert data["same"] is False
-    assert [row["a"]["names"] for row in data["rows"] if row["first"]] == [["conv1", "bn1"]]
+    assert [row["a"]["names"] for row in data["rows"] if row["first"]] == [["conv1"]]
     assert max(map(len, found.lines(80, every=True))) <= 80

@@ -42,17 +42,17 @@ class AxisOrder:
     @property
     def is_layout(self) -> bool:
         """Whether axes keep their order, or only the channels move to the other end."""
-        return not self.axes or self.axes in _layouts(len(self.axes))
+        return not self.axes or self.axes in layouts(len(self.axes))
 
     def __str__(self) -> str:
         """Return "" for axes in their order, and else what happens to them."""
-        layouts = ["", "channels last", "channels first"]
-        orders = dict(zip(_layouts(len(self.axes)), layouts)) if len(self.axes) > 2 else {}
+        names = ["", "channels last", "channels first"]
+        orders = dict(zip(layouts(len(self.axes)), names)) if len(self.axes) > 2 else {}
         is_same = self.axes == tuple(range(len(self.axes)))
         return "" if is_same else orders.get(self.axes, f"axes {', '.join(map(str, self.axes))}")
 
 
-def _layouts(rank: int) -> list[tuple[int, ...]]:
+def layouts(rank: int) -> list[tuple[int, ...]]:
     """Return the permutations for channels that stay, that move to the last axis, and back."""
     same = tuple(range(rank))
     return [same] if rank < 3 else [same, (0, *same[2:], 1), (0, rank - 1, *same[1:-1])]
@@ -64,7 +64,7 @@ def arrangements(shape: Shape, other: Shape) -> Iterator[AxisOrder]:
     if np.prod(shape, dtype=float) != np.prod(other, dtype=float):
         return
     rank = len(shape)
-    orders = _layouts(rank)
+    orders = layouts(rank)
     core = [axis for axis in range(rank) if shape[axis] != 1]
     sizes = [d for d in other if d != 1]
     if len(core) != len(sizes):  # flattened: the order of the elements is that of a layout
@@ -83,7 +83,7 @@ def arrangements(shape: Shape, other: Shape) -> Iterator[AxisOrder]:
 def _whole(moved: list[int], ones: list[int], rank: int, other: Shape) -> AxisOrder:
     """Return the arrangement that moves the axes that are not 1 like this. It has the name of a layout, if it
     can."""
-    for order in _layouts(rank):
+    for order in layouts(rank):
         if [a for a in order if a not in ones] == moved:
             return AxisOrder(order, other)
     left = iter(moved)
@@ -249,3 +249,11 @@ def tolerance_of(arrays: Iterable[Array], nodes: int) -> float:
     half = any(x.dtype == np.float16 for x in arrays)
     dtype = np.dtype(np.float16) if half else np.dtype(np.float32)
     return min(tolerance_for(dtype) * max(1, nodes), tolerance_for(dtype, deep=True))
+
+
+def output_error(want: Array, actual: Array) -> tuple[float, AxisOrder | None]:
+    """Return the smallest relative error of an output among the layouts, and the layout; infinite where the shapes
+    do not fit."""
+    layouts = [how for how in arrangements(want.shape, actual.shape) if how.is_layout]
+    errors = [(relative_error(actual, how(want)), how) for how in layouts]
+    return min(errors, key=lambda pair: pair[0]) if errors else (float(np.inf), None)

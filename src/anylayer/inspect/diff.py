@@ -12,13 +12,11 @@ from anylayer.compile.limits import need_memory, size
 from anylayer.compile.nodes import trace_nodes
 from anylayer.compile.noise import LITTLE, real_data, telling_noise
 from anylayer.compile.plan import require_types
-from anylayer.errors import InputError, at, nearest, need, some, wording
-from anylayer.inspect.correspondence import Link, Side, arrangements, plain_name, tells
-from anylayer.inspect.diff_result import Diff, OutputPair
-from anylayer.inspect.diff_rows import rows_of
-from anylayer.inspect.diff_tail import tail_error
-from anylayer.inspect.differences import MAX_DIFFERENCES, Comparer, output_error
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.errors import AnyLayerError, InputError, at, nearest, need, some, wording
+from anylayer.inspect.correspondence import Link, Side, arrangements, layouts, output_error, plain_name, tells
+from anylayer.inspect.diff_result import Diff, OutputPair, rows_of
+from anylayer.inspect.differences import MAX_DIFFERENCES, Comparer
+from anylayer.network import Array, Network, Node, TensorType, part_of
 from anylayer.numerics import tolerance_for
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import TracedNode
@@ -98,7 +96,7 @@ def _check(comparer: Comparer, value: str, output: str, names: tuple[str, str], 
     want, actual = comparer.a.values[value], comparer.free[output]
     error, how = output_error(want, actual)
     deep = tolerance_for(np.dtype(np.float16) if half else want.dtype, deep=True)
-    alone = None if tells(want) or comparer.differences else tail_error(comparer, output)
+    alone = None if tells(want) or comparer.differences else _tail_error(comparer, output)
     shapes = (str(TensorType(want.shape, want.dtype)), str(TensorType(actual.shape, actual.dtype)))
     fits = error <= deep and (alone is None or alone <= deep)
     layout = "" if how is None else str(how)
@@ -113,6 +111,70 @@ def _half(comparer: Comparer) -> bool:
 
 def _trace(net: Net, types: Mapping[str, TensorType]) -> Iterator[TracedNode]:
     return trace_nodes(net.network, net.network.nodes, net.definitions, types)
+
+
+# ------------------------------------------------------------------ outputs that tell too little
+
+
+def _tail_error(comparer: Comparer, output: str) -> float | None:
+    """Return the relative error of an output of B for noise in place of the last values that tell something.
+
+    None where the nodes after those values do not compute from the same ones in A and in B, or do not run on
+    noise, or where their result tells too little, too. Nodes of A may read another value for its shape alone.
+    """
+    a, b, value = comparer.a, comparer.b, comparer.outputs[output]
+    telling = {n: link for n, link in comparer.links.items() if tells(a.values[link.name]) and n != output}
+    nodes = b.between(telling, output)
+    links = {n: telling[n] for i in nodes for n in b.data_inputs(b.nodes[i]) if n in telling}
+    start = {link.name for link in links.values()}
+    mine = a.between(start, value)
+    if not nodes or not mine or not _inputs_of(b, nodes) <= links.keys():
+        return None
+    try:
+        return _compare_tail(comparer, output, mine, nodes, links, _inputs_of(a, mine) - start)
+    except AnyLayerError:  # noise may not suit the nodes
+        return None
+
+
+def _inputs_of(side: Side, nodes: list[int]) -> set[str]:
+    """Return the values that some nodes read and none of them computes."""
+    computed = {n for i in nodes for n in side.nodes[i].outputs}
+    return {n for i in nodes for n in side.data_inputs(side.nodes[i])} - computed
+
+
+def _compare_tail(
+    comparer: Comparer,
+    output: str,
+    mine: list[int],
+    nodes: list[int],
+    links: Mapping[str, Link],
+    shaping: set[str],
+) -> float | None:
+    a, b, value = comparer.a, comparer.b, comparer.outputs[output]
+    chosen = [a.nodes[i] for i in mine]
+    computed = {n for node in chosen for n in node.outputs}
+    read = dict.fromkeys(n for node in chosen for n in node.inputs if n and n not in computed)
+    fixed = {n: a.constants[n] for n in read if n in a.constants}
+    arrays_of_a = {**a.values, **fixed}
+    types = {n: TensorType.of(arrays_of_a[n].shape, arrays_of_a[n].dtype) for n in read}
+    network = part_of(a.network, types, chosen, {value: value})
+
+    def run(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return NumpyRunner(network, a.definitions, network.outputs)([arrays[n] for n in types], {})
+
+    arrays, results, told = telling_noise(network, a.definitions, types, run, fixed=fixed)
+    if shaping - fixed.keys():
+        others = {n: np.roll(x, 1) + np.ones_like(x) if n in shaping else x for n, x in arrays.items()}
+        if not np.array_equal(run(others)[value], results[value], equal_nan=True):
+            return None
+    values = dict(b.constants)
+    for name, link in links.items():
+        values[name] = link.how(arrays[link.name]).astype(comparer.values[name].dtype)
+    for i in nodes:
+        node = b.nodes[i]
+        outputs = b.compute(node, [values[n] if n else None for n in node.inputs])
+        values.update((n, x) for n, x in zip(node.outputs, outputs) if n not in b.constants)
+    return output_error(results[value], values[output])[0] if told else None
 
 
 # ------------------------------------------------------------------ names
@@ -183,11 +245,12 @@ def _input_link(a: Network, b: Network, name: str, mine: str, x: Array, notes: l
     kind = b.inputs[mine]
     sizes = b.open.get(mine) or (kind.shape if kind is not None else None)
     if sizes is None or len(sizes) == x.ndim:
-        axes = [h.axes for h in arrangements(x.shape, x.shape)][:1] + _swaps(x.ndim)
-        fits = [p for p in axes if sizes is None or all(w in (None, x.shape[k]) for w, k in zip(sizes, p))]
+        fixed = [None] * x.ndim if sizes is None else sizes
+        fits = [p for p in layouts(x.ndim) if all(w in (None, x.shape[k]) for w, k in zip(fixed, p))]
         other = {_layout(a, name), _layout(b, mine)} == {"NCHW", "NHWC"}
         if other and len(fits) > 1:
-            fits = [_swap(_layout(a, name), x.ndim), *fits] if _swap(_layout(a, name), x.ndim) in fits else fits
+            to_other = layouts(x.ndim)[1 if _layout(a, name) == "NCHW" else 2]
+            fits.sort(key=lambda axes: axes != to_other)
         if fits:
             how = next(h for h in arrangements(x.shape, tuple(x.shape[k] for k in fits[0])) if h.axes == fits[0])
             if how.axes != tuple(range(x.ndim)):
@@ -203,16 +266,6 @@ def _input_link(a: Network, b: Network, name: str, mine: str, x: Array, notes: l
             f"input '{mine}' is {list(sizes or ())}; A's input '{name}' is {list(x.shape)} and does not fit. "
             f"Give A a shape that fits both: {remedy}"
         )
-
-
-def _swaps(rank: int) -> list[tuple[int, ...]]:
-    return [_swap("NCHW", rank), _swap("NHWC", rank)] if rank > 2 else []
-
-
-def _swap(layout: str, rank: int) -> tuple[int, ...]:
-    """Return the permutation from a layout to the other one."""
-    middle = tuple(range(1, rank - 1))
-    return (0, *(m + 1 for m in middle), 1) if layout == "NCHW" else (0, rank - 1, *middle)
 
 
 def _reversed_channels(a: Network, b: Network, name: str, mine: str, x: Array, notes: list[str]) -> Array:
@@ -251,7 +304,7 @@ def _types(
         kind, opened = b.inputs[mine], a.open.get(name)
         if name in (shapes or {}) or (types[name] is not None and not opened) or kind is None or mine in b.open:
             continue
-        for axes in [tuple(range(len(kind.shape))), *_swaps(len(kind.shape))]:
+        for axes in layouts(len(kind.shape)):
             shape = tuple(kind.shape[k] for k in axes)
             if opened is None or (
                 len(opened) == len(shape) and all(w in (None, d) for w, d in zip(opened, shape))

@@ -6,6 +6,7 @@ The operators are ONNX's for every format, so a pad or an epsilon has one name, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,36 @@ Detail = tuple[str, str, str]
 """What differs, in A, and in B. "" in A and B for a remark on both."""
 _EQUAL = 2e-6
 _IMPLIED = ("kernel_shape",)
+
+
+@dataclass(slots=True)
+class Difference:
+    """Nodes of A and of B, by index, that compute different numbers from the same inputs.
+
+    `a_value` and `b_value` are what they compute; `a_array` and `b_array` the numbers, that of A in B's layout.
+    Where B lacks nodes, `b_nodes` is empty, and where A does, `a_nodes`. `rejoins` says that B computes A's
+    numbers again if it is given A's at this point. `details` say what differs, if that is known.
+    """
+
+    a_nodes: list[int]
+    b_nodes: list[int]
+    a_value: str
+    b_value: str
+    a_array: Array
+    b_array: Array
+    rejoins: bool = True
+    details: list[Detail] | None = None
+
+    @property
+    def error(self) -> float:
+        """The largest difference, infinite where the shapes differ."""
+        if self.a_array.shape != self.b_array.shape:
+            return float("inf")
+        return largest_error(self.b_array, self.a_array)
+
+    @property
+    def scale(self) -> float:
+        return scale_of(self.a_array)
 
 
 def details(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> list[Detail]:
@@ -45,6 +76,32 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> list[Detail]:
             right.remove(partner)
             facts += _constants(o, partner, folded)
     return facts
+
+
+def folded_fault(nodes: Sequence[TracedNode], folded: Sequence[TracedNode]) -> tuple[int, list[Detail]] | None:
+    """Return which of the nodes Conv and BatchNormalization differs from the node into which they are folded, and
+    how if that is not what `details` says. None where it is not clear."""
+    ops, others = _ops(nodes), _ops(folded)
+    if [o.op for o in ops] != ["Conv", "BatchNormalization"] or [o.op for o in others] != ["Conv"]:
+        return None
+    arrays = [o.constant(i) for o, i in ((ops[0], 1), (others[0], 1), (ops[1], 1), (ops[1], 4))]
+    weights, products, scale, variance = (np.zeros(0) if x is None else x.astype(np.float64) for x in arrays)
+    is_known = all(x.size for x in (weights, scale, variance))
+    if not is_known or weights.shape != products.shape or len(nodes) != len(ops):
+        return None
+    turned = weight_details("", _without_factor(weights), _without_factor(products))
+    if any(_attributes(ops[0], others[0])) or any(turned):
+        return 0, []
+    rows = [x.reshape(len(x), -1) for x in (products, weights)]
+    largest = np.arange(len(weights)), np.abs(rows[1]).argmax(1)
+    epsilon = ops[1]["epsilon"]
+    factor, of_norm = rows[0][largest] / rows[1][largest], scale / np.sqrt(variance + epsilon)
+    if np.allclose(factor, of_norm, rtol=_EQUAL, atol=0):
+        return None
+    epsilons, c = (scale / factor) ** 2 - variance, int(np.argmax(np.abs(factor / of_norm - 1)))
+    if np.ptp(epsilons) <= _EQUAL * max(variance):
+        return 1, [("BatchNormalization epsilon", f"{epsilon:g}", f"about {np.median(epsilons):.1g}")]
+    return 1, [(f"factor of channel {c}", f"{of_norm[c]:g}", f"{factor[c]:g}")]
 
 
 def without_same_weights(facts: Sequence[Detail]) -> list[Detail]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from itertools import groupby
 
-import numpy as np
-
 from anylayer.errors import AnyLayerError
+from anylayer.graph.operators import UNARY
 from anylayer.inspect.correspondence import (
     AxisOrder,
     Index,
@@ -22,13 +22,14 @@ from anylayer.inspect.correspondence import (
     Side,
     arrangements,
     best_fit,
+    output_error,
     plain_name,
-    relative_error,
     tells,
     tolerance_of,
 )
+from anylayer.inspect.diff_details import Difference, details, folded_fault
 from anylayer.network import Array
-from anylayer.numerics import largest_error, scale_of
+from anylayer.numerics import scale_of
 
 MAX_DIFFERENCES = 20
 _AHEAD = 12
@@ -45,35 +46,6 @@ _EXTRA, _OTHER = 3, 4
 """The ranks of a change that leaves a node out, and of one that replaces it by a node with other operators."""
 _RANKS = 4
 """The number of ranks of each node of B; those of inputs are below."""
-
-
-@dataclass(slots=True)
-class Difference:
-    """Nodes of A and of B, by index, that compute different numbers from the same inputs.
-
-    `a_value` and `b_value` are what they compute; `a_array` and `b_array` the numbers, that of A in B's layout.
-    Where B lacks nodes, `b_nodes` is empty, and where A does, `a_nodes`. `rejoins` says that B computes A's
-    numbers again if it is given A's at this point.
-    """
-
-    a_nodes: list[int]
-    b_nodes: list[int]
-    a_value: str
-    b_value: str
-    a_array: Array
-    b_array: Array
-    rejoins: bool = True
-
-    @property
-    def error(self) -> float:
-        """The largest difference, infinite where the shapes differ."""
-        if self.a_array.shape != self.b_array.shape:
-            return float("inf")
-        return largest_error(self.b_array, self.a_array)
-
-    @property
-    def scale(self) -> float:
-        return scale_of(self.a_array)
 
 
 @dataclass(slots=True)
@@ -297,25 +269,15 @@ class Comparer:
     def _find_change(self, first: int) -> _Change | None:
         """Return the simplest change that brings B back to A's numbers, None where there is none.
 
-        The nodes after the change decide: more of them compute A's numbers than not. If no change of a node is
-        that good, because the next node differs, too, one after which at least as many do suffices: the first one
-        in A's order. Among several arrangements of a value, that with the most such nodes is taken.
+        The nodes after the change decide: more of them compute A's numbers than not. Among several arrangements of
+        a value, that with the most such nodes is taken.
         """
         by_rank = sorted(self._changes(first), key=lambda c: c.rank)
-        for _, of_node in groupby(by_rank, key=lambda c: max(0, c.rank - _ALIKE) // _RANKS):
-            second: _Change | None = None
-            for _, group in groupby(of_node, key=lambda c: (c.rank, c.a_value, c.b_value)):
-                changes = list(group)
-                scores = [self._follow(first, change) for change in changes]
-                hits, misses = max(scores, key=lambda score: score[0] - score[1])
-                change = changes[scores.index((hits, misses))]
-                if hits > misses:
-                    return change
-                replaces = bool(change.outputs) and change.rank % _RANKS != _EXTRA
-                if second is None and replaces and hits and (hits >= misses or change.rank == _ALIKE):
-                    second = change
-            if second is not None:
-                return second
+        for _, group in groupby(by_rank, key=lambda c: (c.rank, c.a_value, c.b_value)):
+            scored = [(self._follow(first, change), change) for change in group]
+            (hits, misses), change = max(scored, key=lambda pair: pair[0][0] - pair[0][1])
+            if hits > misses:
+                return change
         return None
 
     def _changes(self, first: int) -> Iterator[_Change]:
@@ -410,8 +372,68 @@ class Comparer:
             region = b.between(self.links, name)
             start = self._start(region, self.links, self._inputs)
         nodes = [] if value in start else a.between(start, value)
-        want = link.how(a.values[value])
-        self.differences.append(Difference(nodes, region, value, name, want, self.values[name], rejoins))
+        whole = Difference(nodes, region, value, name, link.how(a.values[value]), self.values[name], rejoins)
+        before = [(d.a_nodes, d.b_nodes) for d in self.differences]
+        parts = self._parts(whole, link, change.outputs) or [whole]
+        self.differences += [d for d in parts if (d.a_nodes, d.b_nodes) not in before]
+
+    def _parts(self, whole: Difference, link: Link, outputs: dict[str, Link]) -> list[Difference]:
+        """Return the nodes of a difference that differ alone, and add what corresponds between them to `outputs`.
+
+        Return [] where one node of a side computes what several of the other do.
+        """
+        a, b, parts = self.a, self.b, []
+        sides = [[i for i in nodes if s.kinds[i]] for s, nodes in ((a, whole.a_nodes), (b, whole.b_nodes))]
+        kinds = [[s.kinds[i] for i in nodes] for s, nodes in zip((a, b), sides)]
+        if not all(sides) or len(sides[0]) + len(sides[1]) == 2:
+            return []
+        traced = [[s.tracings[i] for i in nodes] for s, nodes in zip((a, b), sides)]
+        if len(sides[1]) == 1 and (fault := folded_fault(*traced)):
+            return [replace(whole, a_nodes=[sides[0][fault[0]]], details=fault[1] or details(*traced))]
+        if len(sides[0]) == 1 and (fault := folded_fault(*traced[::-1])):
+            facts = [(what, x, y) for what, y, x in fault[1]]
+            return [replace(whole, b_nodes=[sides[1][fault[0]]], details=facts or details(*traced))]
+        links: dict[str, Link] = {}
+        for tag, *ends in SequenceMatcher(None, kinds[0], kinds[1], autojunk=False).get_opcodes():
+            mine, other = sides[0][ends[0] : ends[1]], sides[1][ends[2] : ends[3]]
+            if tag != "equal":
+                alone = [(a, k, kind) for k, kind in zip(mine, kinds[0][ends[0] :])]
+                alone += [(b, i, kind) for i, kind in zip(other, kinds[1][ends[2] :])]
+                if (mine and other) or not all(op in UNARY.names for *_, kind in alone for op in kind):
+                    return []
+                for k in mine:
+                    value, before = a.nodes[k].outputs[0], a.data_inputs(a.nodes[k])[0]
+                    x, y = a.values[value], a.values[before]
+                    parts.append(Difference([k], [], value, whole.b_value, x, y, whole.rejoins))
+                for i in other:
+                    value, before = b.nodes[i].outputs[0], b.data_inputs(b.nodes[i])[0]
+                    x, y = self.values[before], self.values[value]
+                    parts.append(Difference([], [i], whole.a_value, value, x, y, whole.rejoins))
+            for k, i in zip(mine, other):
+                part = self._part(k, i, link, links)
+                if part is None:
+                    return []
+                parts += [part] if part.error > part.scale * tolerance_of([part.a_array, part.b_array], 1) else []
+        outputs.update({name: one for name, one in links.items() if name != whole.b_value})
+        return parts
+
+    def _part(self, k: int, i: int, link: Link, links: dict[str, Link]) -> Difference | None:
+        """Run a node of B on the inputs of a node of A. Return what both compute, and add its link to `links`."""
+        a, b = self.a.nodes[k], self.b.nodes[i]
+        inputs = self.a.data_inputs(a), self.b.data_inputs(b)
+        orders = [next(self._orders(x, self.values[y], link), None) for x, y in zip(*inputs)]
+        if len(inputs[0]) != len(inputs[1]) or None in orders:
+            return None
+        replaced = {(i, y): Link(x, how) for x, y, how in zip(*inputs, orders) if how is not None}
+        try:
+            y = self.b.compute(b, self._arrays(i, self.values, replaced))[0]
+        except AnyLayerError:
+            return None
+        how = next(self._orders(a.outputs[0], y, link), None)
+        if how is None:
+            return None
+        links[b.outputs[0]] = Link(a.outputs[0], how)
+        return Difference([k], [i], a.outputs[0], b.outputs[0], how(self.a.values[a.outputs[0]]), y)
 
     def _rearranging(self, name: str) -> list[int]:
         """Return the nodes of B that only rearranged elements to compute a value."""
@@ -447,11 +469,3 @@ class Comparer:
             back = [] if nodes else self.b.between([n for n, v in self.links.items() if v.name == value], name)
             actual = self.values[name]
             self.differences.append(Difference(nodes, back, value, name, how(want) if how else want, actual))
-
-
-def output_error(want: Array, actual: Array) -> tuple[float, AxisOrder | None]:
-    """Return the smallest relative error of an output among the layouts, and the layout; infinite where the shapes
-    do not fit."""
-    layouts = [how for how in arrangements(want.shape, actual.shape) if how.is_layout]
-    errors = [(relative_error(actual, how(want)), how) for how in layouts]
-    return min(errors, key=lambda pair: pair[0]) if errors else (float(np.inf), None)

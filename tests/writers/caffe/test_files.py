@@ -339,3 +339,10 @@ def test_random_and_filled_weights_are_written(tmp_path: Path) -> None:
     assert shapes == {
         "conv": [(6, 4, 3, 3), (6,)], "bn": [(6,), (6,), (1,)], "sc": [(6,), (6,)], "pr": [(6,)], "bi": [(6,)],
     }  # fmt: skip
+
+
+def test_calls_of_a_shared_keras_layer_are_numbered(tmp_path: Path) -> None:
+    net = anylayer.read(Path(__file__).parents[2] / "data" / "keras" / "nested.keras")
+    net.write(tmp_path / "net.prototxt", dialect="ssd", verify=False)
+    names = re.findall(r'^  name: "(shared.*)"', (tmp_path / "net.prototxt").read_text(), re.MULTILINE)
+    assert names == ["shared", "shared_1"]

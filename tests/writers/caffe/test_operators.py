@@ -56,6 +56,8 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] =
     "divided": (lambda x: x / np.float32(4), [X], ["Power"]),
     "image": (lambda x: x * noise(4, 5), [X], ["Scale"]),
     "sum": (lambda x, y: x + y, [X, X[::-1].copy()], ["Eltwise"]),
+    "sum of three": (lambda x, y: x + (y + x), [X, X[::-1].copy()], ["Eltwise"]),
+    "sum of a read sum": (lambda x, y: [x + y, (x + y) + x], [X, X[::-1].copy()], None),
     "difference": (lambda x, y: x - y, [X, X[::-1].copy()], ["Eltwise"]),
     "product": (lambda x, y: x * y, [X, X[::-1].copy()], ["Eltwise"]),
     "quotient": (lambda x, y: x / y, [X, POSITIVE], ["Power", "Eltwise"]),
@@ -252,5 +254,7 @@ def test_dialects_with_a_missing_type_are_named(tmp_path: Path) -> None:
 
 def test_refusal_of_a_product_over_the_batch_says_what_is_summed() -> None:
     net: Any = SimpleNamespace(dialect=dialect_of("bvlc"), name="", inputs=[], layers=[])
-    with pytest.raises(LayerError, match="no layer that computes sums over the samples of a batch"):
+    with pytest.raises(
+        LayerError, match=r"no layer whose result for a sample uses other samples; .* axis 0 of \[2, 3\]"
+    ):
         axis_product(CaffeBuilder(net, {}, {}), BlobView("x", (2, 3)), 0, np.eye(2, dtype=np.float32))

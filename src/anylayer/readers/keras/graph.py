@@ -288,7 +288,8 @@ class _AddingModel:
         `number` counts the calls of the layer, and `outputs` is the number of outputs that are read.
         """
         building = self.building
-        label = f"{self.prefix}{layer.name}" + (f"@{number}" if number else "")
+        name = f"{layer.name}_{number}" if number else layer.name
+        label = self.prefix + (f"{layer.name}@{number}" if number and name in self.layers else name)
         data_format = layer.config.get("data_format")
         if isinstance(data_format, str):
             building.formats.add(data_format)

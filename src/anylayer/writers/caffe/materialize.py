@@ -273,7 +273,7 @@ def axis_product(b: CaffeBuilder, x: BlobView, axis: int, matrix: Array) -> Blob
     rank = len(x.base)
     shape = with_size(x.base, axis, len(matrix))
     weights = np.ascontiguousarray(matrix, np.float32)
-    b.need(axis > 0, "no layer that computes sums over the samples of a batch, as this product does")
+    b.need(axis, f"no layer whose result for a sample uses other samples; this one sums axis 0 of {list(x.base)}")
     if axis == rank - 1:
         params = {"num_output": len(matrix), "bias_term": False, **axis_field(axis)}
         return b.add("InnerProduct", [x], shape, {"inner_product_param": params}, [weights], suffix="product")
