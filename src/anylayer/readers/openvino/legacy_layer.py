@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.errors import FileError, LayerError, given, need, plural
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
-from anylayer.readers.openvino.layers import IrLayer, OpenShape, size
+from anylayer.readers.openvino.layers import IrLayer, Port, size
 from anylayer.readers.openvino.markup import parse_value
 from anylayer.readers.openvino.weights import BinFile
 
@@ -49,19 +49,11 @@ class LegacyLayer:
 
     def shape(self, i: int = 0) -> Shape:
         """Return the shape of input `i`, as the file states it."""
-        need(
-            i < len(self.layer.inputs),
-            f"it has {plural(len(self.layer.inputs), 'input')}, expected at least {i + 1}",
-        )
-        return _static(self.layer.inputs[i].shape)
+        return _stated(self.layer.inputs, i, "input")
 
     def out_shape(self, i: int = 0) -> Shape:
         """Return the shape of output `i`, as the file states it."""
-        need(
-            i < len(self.layer.outputs),
-            f"it has {plural(len(self.layer.outputs), 'output')}, expected at least {i + 1}",
-        )
-        return _static(self.layer.outputs[i].shape)
+        return _stated(self.layer.outputs, i, "output")
 
     def value(self, *names: str, default: Any = None) -> Any:
         """Return the value of the first of these attributes that the file has. All of them are marked as read."""
@@ -164,9 +156,10 @@ class LegacyLayer:
         need(not left, f"attribute '{left[0] if left else ''}' is unknown for layers of type {self.type}")
 
 
-def _static(shape: OpenShape) -> Shape:
-    static = tuple(d for d in shape if d is not None)
-    need(len(static) == len(shape), "its ports must have static shapes")
+def _stated(ports: Sequence[Port], i: int, side: str) -> Shape:
+    need(i < len(ports), f"it has {plural(len(ports), side)}, expected at least {i + 1}")
+    static = tuple(d for d in ports[i].shape if d is not None)
+    need(len(static) == len(ports[i].shape), "its ports must have static shapes")
     return static
 
 

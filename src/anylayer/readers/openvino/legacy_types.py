@@ -6,7 +6,7 @@ Each function reads the attributes of one layer type and adds Caffe nodes to the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,27 +39,44 @@ class SameFields:
     """Fields that are words: "caffe.PriorBoxParameter.CENTER_SIZE" becomes CENTER_SIZE."""
     dropped: tuple[str, ...] = ()
     """Attributes that do not affect the layer's values."""
+    computed: Mapping[str, Callable[[LegacyLayer], Any]] = field(default_factory=dict)
+    """Fields whose values are read with a check or a default."""
+    inputs: int | None = None
+    """The number of inputs that are kept, if it is not all."""
 
     def __call__(self, layer: LegacyLayer) -> None:
         for name in self.dropped:
             layer.value(name)
         params: dict[str, Any] = {}
         names = {**{f: f for f in self.fields}, **(self.renamed or {})}
-        for attribute, field in names.items():
+        for attribute, name in names.items():
             value = layer.value(attribute)
             if value is None or value == "":
                 continue
-            if field in self.words:
-                params[field] = str(value).rpartition(".")[2].upper()
-            else:
-                params[field] = flag_as_int(value)
-        layer.add(self.type, {self.message: params} if self.message else {})
+            params[name] = layer.word(attribute).upper() if name in self.words else flag_as_int(value)
+        params.update((name, read(layer)) for name, read in self.computed.items())
+        layer.add(self.type, {self.message: params} if self.message else {}, inputs=layer.inputs[: self.inputs])
 
 
-def power(layer: LegacyLayer) -> None:
-    """Translate Power."""
-    names = ("power", "scale", "shift")
-    layer.add("Power", {"power_param": {n: layer.number(n, default=float(n != "shift")) for n in names}})
+def _norm_region(layer: LegacyLayer) -> str:
+    region = layer.word("region", default="across").lower()
+    need(region in ("across", "same"), f"region must be across or same, got '{region}'")
+    return "ACROSS_CHANNELS" if region == "across" else "WITHIN_CHANNEL"
+
+
+_LRN = SameFields("LRN", "lrn_param", computed={
+    "norm_region": _norm_region,
+    "local_size": lambda r: r.integer("local-size", "local_size", "size", default=5),
+    "alpha": lambda r: r.number("alpha", default=1.0),
+    "beta": lambda r: r.number("beta", default=0.75),
+    "k": lambda r: r.number("k", "bias", default=1.0),
+})  # fmt: skip
+_CLAMP = SameFields("Clip", "clip_param", computed={
+    "min": lambda r: r.number("min"), "max": lambda r: r.number("max"),
+})  # fmt: skip
+_RELU6 = SameFields("Clip", "clip_param", computed={
+    "min": lambda _: 0.0, "max": lambda r: r.number("n", default=6.0),
+})  # fmt: skip
 
 
 def fully_connected(layer: LegacyLayer) -> None:
@@ -114,20 +131,6 @@ def batch_norm(layer: LegacyLayer) -> None:
     layer.add("BatchNorm", {"batch_norm_param": params}, blobs=blobs)
 
 
-def norm(layer: LegacyLayer) -> None:
-    """Translate Norm and LRN to LRN."""
-    region = layer.word("region", default="across").lower()
-    need(region in ("across", "same"), f"region must be across or same, got '{region}'")
-    params = {
-        "local_size": layer.integer("local-size", "local_size", "size", default=5),
-        "alpha": layer.number("alpha", default=1.0),
-        "beta": layer.number("beta", default=0.75),
-        "k": layer.number("k", "bias", default=1.0),
-        "norm_region": "ACROSS_CHANNELS" if region == "across" else "WITHIN_CHANNEL",
-    }
-    layer.add("LRN", {"lrn_param": params})
-
-
 def eltwise(layer: LegacyLayer) -> None:
     """Translate Eltwise. The difference of two inputs ("sub") becomes a sum with coefficients 1 and -1."""
     operation = layer.word("operation", default="sum").lower() or "sum"
@@ -164,11 +167,6 @@ def split(layer: LegacyLayer) -> None:
     layer.add("Slice", {"slice_param": {"axis": axis, "slice_point": [int(e) for e in ends[:-1]]}})
 
 
-def clamp(layer: LegacyLayer) -> None:
-    """Translate Clamp to Clip."""
-    layer.add("Clip", {"clip_param": {"min": layer.number("min"), "max": layer.number("max")}})
-
-
 def activation(layer: LegacyLayer) -> None:
     """Translate Activation. Its attribute 'type' selects the function."""
     kind = layer.word("type").lower()
@@ -177,17 +175,12 @@ def activation(layer: LegacyLayer) -> None:
         "tanh": SameFields("TanH"),
         "relu": SameFields("ReLU", "relu_param", ("negative_slope",)),
         "elu": SameFields("ELU", "elu_param", ("alpha",)),
-        "relu6": relu6,
-        "clamp": clamp,
+        "relu6": _RELU6,
+        "clamp": _CLAMP,
         "exp": SameFields("Exp"),
     }
     need(kind in functions, f"activation type '{kind}' is not supported; supported types: {', '.join(functions)}")
     functions[kind](layer)
-
-
-def relu6(layer: LegacyLayer) -> None:
-    """Translate ReLU6 to Clip between 0 and n."""
-    layer.add("Clip", {"clip_param": {"min": 0.0, "max": layer.number("n", default=6.0)}})
 
 
 def prelu(layer: LegacyLayer) -> None:
@@ -211,17 +204,6 @@ def reshape(layer: LegacyLayer) -> None:
     need(len(after) > 0, "a scalar output is not supported")
     dims = [0 if i == 0 and before and before[0] == d else d for i, d in enumerate(after)]
     layer.add("Reshape", {"reshape_param": {"shape": {"dim": dims}}}, inputs=layer.inputs[:1])
-
-
-def permute(layer: LegacyLayer) -> None:
-    """Translate Permute."""
-    layer.add("Permute", {"permute_param": {"order": layer.integers("order")}}, inputs=layer.inputs[:1])
-
-
-def tile(layer: LegacyLayer) -> None:
-    """Translate Tile."""
-    params = {"axis": layer.integer("axis", default=1), "tiles": layer.integer("tiles")}
-    layer.add("Tile", {"tile_param": params}, inputs=layer.inputs[:1])
 
 
 def crop(layer: LegacyLayer) -> None:
@@ -251,20 +233,6 @@ def interp(layer: LegacyLayer) -> None:
     for name in ("pad_beg", "pad_end"):
         params[name] = layer.integer(name, default=0)
     layer.add("Interp", {"interp_param": params}, inputs=layer.inputs[:1])
-
-
-def resample(layer: LegacyLayer) -> None:
-    """Translate Resample. The output port states the size."""
-    layer.value("factor", "width", "height", "fx", "fy")
-    out = layer.out_shape()
-    kind = layer.word("type", default="LINEAR").upper()
-    params = {
-        "type": kind,
-        "height": out[2],
-        "width": out[3],
-        "antialias": int(layer.flag("antialias", default=True)),
-    }
-    layer.add("Resample", {"resample_param": params}, inputs=layer.inputs[:1])
 
 
 def normalize(layer: LegacyLayer) -> None:
@@ -372,16 +340,20 @@ TYPES: dict[str, Callable[[LegacyLayer], None]] = {
     "InnerProduct": fully_connected,
     "ScaleShift": scale_shift,
     "BatchNormalization": batch_norm,
-    "Norm": norm,
-    "LRN": norm,
+    "Norm": _LRN,
+    "LRN": _LRN,
     "Eltwise": eltwise,
     "Concat": SameFields("Concat", "concat_param", ("axis",)),
     "Split": split,
     "Slice": split,
-    "Power": power,
-    "Clamp": clamp,
+    "Power": SameFields("Power", "power_param", computed={
+        "power": lambda r: r.number("power", default=1.0),
+        "scale": lambda r: r.number("scale", default=1.0),
+        "shift": lambda r: r.number("shift", default=0.0),
+    }),
+    "Clamp": _CLAMP,
     "Activation": activation,
-    "ReLU6": relu6,
+    "ReLU6": _RELU6,
     "PReLU": prelu,
     "ReLU": SameFields("ReLU", "relu_param", ("negative_slope",)),
     "ELU": SameFields("ELU", "elu_param", ("alpha",)),
@@ -398,11 +370,21 @@ TYPES: dict[str, Callable[[LegacyLayer], None]] = {
     "SoftMax": SameFields("Softmax", "softmax_param", ("axis",)),
     "Softmax": SameFields("Softmax", "softmax_param", ("axis",)),
     "LogSoftmax": log_softmax,
-    "Permute": permute,
-    "Tile": tile,
+    "Permute": SameFields("Permute", "permute_param", computed={"order": lambda r: r.integers("order")}, inputs=1),
+    "Tile": SameFields("Tile", "tile_param", inputs=1, computed={
+        "axis": lambda r: r.integer("axis", default=1), "tiles": lambda r: r.integer("tiles"),
+    }),
     "Crop": crop,
     "Interp": interp,
-    "Resample": resample,
+    "Resample": SameFields("Resample", "resample_param", inputs=1,
+        dropped=("factor", "width", "height", "fx", "fy"),
+        computed={
+            "type": lambda r: r.word("type", default="LINEAR").upper(),
+            "height": lambda r: r.out_shape()[2],
+            "width": lambda r: r.out_shape()[3],
+            "antialias": lambda r: int(r.flag("antialias", default=True)),
+        },
+    ),
     "Normalize": normalize,
     "MVN": SameFields("MVN", "mvn_param", ("normalize_variance", "across_channels", "eps")),
     "GRN": SameFields("GRN", "grn_param", ("bias",)),
