@@ -88,6 +88,8 @@ class Layer(Message):
 
     distinctive: ClassVar[frozenset[str]] = frozenset()
     """Of several classes of one type, a file means this one only if it writes one of these fields."""
+    takes: ClassVar[frozenset[int]] = frozenset()
+    """Of several classes of one type, a file means this one only with one of these numbers of inputs."""
 
     samples: ClassVar[Mapping[int, Sampler]] = {}
     """The inputs, by index, for which normal noise means nothing, for example regions: a function of
@@ -112,6 +114,7 @@ class Layer(Message):
         It is called only where several classes share a type and the dialect is not given.
         """
         is_meant = not cls.needs_dialect and (not cls.distinctive or bool(cls.distinctive & values.keys()))
+        is_meant = is_meant and (not cls.takes or inputs in cls.takes)
         return is_meant and all(name in cls.fields and cls.fields[name].is_read_in(None) for name in values)
 
     @classmethod

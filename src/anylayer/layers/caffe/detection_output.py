@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -74,6 +74,7 @@ class SsdDetectionOutput(Layer):
     message = "detection_output_param"
     samples: ClassVar = {1: samples.scores, 2: samples.priors}
     numbers: ClassVar = {"sophgo": 204, "": 204, "ascend": 150, "opencv": 147, "model-optimizer": 211}
+    takes = frozenset({2, 3})
     extra: float = 0.0
     """The number that NMS adds to widths and heights."""
 
@@ -88,10 +89,6 @@ class SsdDetectionOutput(Layer):
         8, "bool", False, doc="whether the boxes are not scaled by the variances"
     )
     confidence_threshold: float = field(9, "float", float(LOWEST), doc="scores must exceed it")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return 1 < inputs < 4 and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")
@@ -311,11 +308,8 @@ class RefineDetDetectionOutput(DrawnDetectionOutput):
     Source: sfzhang15/RefineDet src/caffe/layers/detection_output_layer.cpp, src/caffe/util/bbox_util.cpp.
     """
 
+    takes = frozenset({4, 5})
     objectness_score: float = field(24, "float", 0.01, doc="smallest probability of an object in the first stage")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return inputs in (4, 5) and all(name in cls.fields for name in values)
 
     def forward(self, *inputs: Array) -> Array:
         need(
@@ -391,13 +385,10 @@ class OpenCvDetectionOutput(SsdDetectionOutput):
     """
 
     distinctive = frozenset({"normalized_bbox", "clip"})
+    takes = frozenset({2, 3, 4})
     confidence_threshold: float = field(9, "float", 0.0, doc="scores must exceed it")
     normalized_bbox: bool = field(10, "bool", True, doc="false: boxes are in pixels, their ends included")
     clip: bool = field(1000, "bool", False, doc="clip the boxes to the image, before NMS")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return super().fits(values, min(inputs, 3) if inputs < 5 else inputs, outputs)
 
     def setup(self) -> None:
         super().setup()
@@ -459,12 +450,9 @@ class YoloV2DetectionOutput(YoloV2Layer):
 
     message = "detection_output_param"
     numbers: ClassVar = {"yolov2": 204}
+    takes = frozenset({1})
     side: int = field(1, "uint32", 13, doc="height and width of the map")
     nms_threshold: float = field(6, "float", 0.45, doc="boxes that overlap an earlier one by as much are dropped")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return inputs == 1 and super().fits(values, inputs, outputs)
 
     def forward(self, x: Array) -> Array:
         predictions = cells(x, self.num_box, self.num_classes)

@@ -34,14 +34,11 @@ class Upsample(Layer):
 
     message = "upsample_param"
     numbers = {"": 160, "ascend": 160}
+    takes = frozenset({1})
     scale: float = field(1, "float", 1.0, doc="factor of every value")
     stride: int = field(2, "int32", 2, doc="number of repetitions of each pixel in both directions")
     stride_h: int = field(3, "int32", 2, doc="number of repetitions along the height, without stride")
     stride_w: int = field(4, "int32", 2, doc="number of repetitions along the width, without stride")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return inputs == 1 and super().fits(values, inputs, outputs)
 
     def forward(self, x: Array) -> Any:
         plane_of(x)
@@ -78,13 +75,14 @@ class UpsampleNearest(Layer):
 
     message = "upsample_param"
     numbers = {"mobilenet-yolo": 150, "caffe2onnx": 149, "darknet2caffe": 149}
+    takes = frozenset({1})
     scale: float = field(1, "float", 1.0, doc="the output's size over the input's", dialects={"caffe2onnx": 0.0})
 
     @classmethod
     def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
         scale = values.get("scale", 1)
         whole = isinstance(scale, (int, float)) and 1 <= scale < math.inf and scale == int(scale)
-        return inputs == 1 and whole and super().fits(values, inputs, outputs)
+        return whole and super().fits(values, inputs, outputs)
 
     def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"input 0 must be of shape (..., H, W), got {tuple(x.shape)}")
@@ -105,6 +103,7 @@ class Unpool(Layer):
 
     message = "upsample_param"
     numbers = {"segnet": 137, "synopsys": 177}
+    takes = frozenset({2})
     scale: int = field(1, "uint32", 2, doc="the output's size over the input's")
     scale_h: int = field(2, "uint32", 0, doc="the same for the rows; goes with scale_w")
     scale_w: int = field(3, "uint32", 0, doc="the same for the columns")
@@ -112,10 +111,6 @@ class Unpool(Layer):
     pad_out_w: bool = field(5, "bool", False, doc="whether the output has one column less; for a scale of 2")
     upsample_h: int = field(6, "uint32", 0, doc="rows of the output; goes with upsample_w")
     upsample_w: int = field(7, "uint32", 0, doc="columns of the output")
-
-    @classmethod
-    def fits(cls, values: Mapping[str, Any], inputs: int, outputs: int) -> bool:
-        return inputs == 2 and super().fits(values, inputs, outputs)
 
     def setup(self) -> None:
         sized = self.has("upsample_h") and self.has("upsample_w")
