@@ -28,6 +28,8 @@ MAX_OPERATION_OUTPUTS = 10_000
 """Outputs of one operation."""
 MAX_BRANCH_STEPS = 2_000_000
 """Operations visited while branches with a constant condition are searched for."""
+MAX_IDENTITIES = 1_000
+"""Identities between a value and its use."""
 MAX_CHECKPOINT_KEYS = 1_000_000
 """Entries in the table of a checkpoint."""
 MAX_CHECKPOINT_SHARDS = 10_000

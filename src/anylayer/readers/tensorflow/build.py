@@ -23,6 +23,7 @@ from anylayer.readers.tensorflow.functions import (
     called_function,
     parse_name,
     tensor_name,
+    without_identities,
     without_index_0,
 )
 from anylayer.readers.tensorflow.graph import (
@@ -375,18 +376,14 @@ class _NetworkBuilder:
 
         Return None for another input.
         """
-        for _ in range(len(self.graph.nodes)):
-            name, index = parse_name(text)
-            node = self.graph.nodes[name]
-            if name in self.graph.values:
-                return self.graph.values[name]
-            if node.op == CONSTANT and not index:
-                with at(node.place(self.graph.file)):
-                    return _tensor(node)
-            if node.op not in IDENTITIES or not node.inputs:
-                return None
-            text = node.inputs[0]
-        return None
+        name, index = without_identities(self.graph.nodes, text)
+        if name in self.graph.values:
+            return self.graph.values[name]
+        node = self.graph.nodes[name]
+        if node.op != CONSTANT or index:
+            return None
+        with at(node.place(self.graph.file)):
+            return _tensor(node)
 
 
 def _tensor(node: GraphNode) -> Array:

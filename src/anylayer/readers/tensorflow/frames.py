@@ -10,13 +10,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from anylayer.errors import NetworkError, need
 from anylayer.readers._limits import MAX_BRANCH_STEPS, MAX_GRAPH_NESTING
-from anylayer.readers.tensorflow.functions import parse_name, tensor_name, without_index_0
+from anylayer.readers.tensorflow.functions import parse_name, tensor_name, without_identities, without_index_0
 from anylayer.readers.tensorflow.graph import GraphNode, Inside
 from anylayer.readers.tensorflow.structure import (
     ARGUMENT,
     ENTERS,
     EXITS,
-    IDENTITIES,
     IF,
     INPUTS,
     LOOP_CONDITION,
@@ -143,18 +142,9 @@ class _Frames(_Structure):
         self._operations: dict[str, GraphNode | None] = {}
         for node in nodes.values():
             if node.op in SWITCHES and len(node.inputs) == 2:
-                condition = self._without_identities(node.inputs[1])
+                condition = without_identities(nodes, node.inputs[1])[0]
                 if condition in self._switches:
                     self._switches[condition].append(node)
-
-    def _without_identities(self, text: str) -> str:
-        name = parse_name(text)[0]
-        for _ in range(MAX_GRAPH_NESTING):
-            node = self.nodes.get(name)
-            if node is None or node.op not in IDENTITIES or not node.inputs:
-                break
-            name = parse_name(node.inputs[0])[0]
-        return name
 
     def enters(self, node: GraphNode, index: int) -> str:
         return node.inputs[0] if node.op in ENTERS and node.inputs else ""
@@ -165,7 +155,7 @@ class _Frames(_Structure):
         switch = self.producer(node.inputs[0])
         if switch is None or switch.op not in SWITCHES or len(switch.inputs) != 2:
             return None
-        condition = self._without_identities(switch.inputs[1])
+        condition = without_identities(self.nodes, switch.inputs[1])[0]
         switches = self._switches.get(condition, [])
         if switch not in switches:
             return None
@@ -231,7 +221,9 @@ class _Branches(_Structure):
     def _branch(self, merge: GraphNode, depth: int) -> GraphNode | None:
         """Return the If of a Merge. Return None if its sides do not belong to one condition."""
         sides = [_Side(self, text, depth + 1) for text in merge.inputs]
-        conditions = {self._root(s.inputs[1]) for side in sides for s, _ in side.switches.values()}
+        conditions = {
+            without_identities(self.nodes, s.inputs[1]) for side in sides for s, _ in side.switches.values()
+        }
         answers = [{i for _, i in side.switches.values()} for side in sides]
         if len(conditions) != 1 or any(len(a) > 1 for a in answers) or answers[0] == answers[1]:
             return None
@@ -252,15 +244,6 @@ class _Branches(_Structure):
             },
             merge.line,
         )
-
-    def _root(self, text: str) -> str:
-        """Return a condition without the identities that it passes."""
-        for _ in range(MAX_GRAPH_NESTING):
-            node = self.producer(text)
-            if node is None or node.op not in IDENTITIES or not node.inputs:
-                break
-            text = node.inputs[0]
-        return without_index_0(text)
 
 
 class _Side(_Walk):

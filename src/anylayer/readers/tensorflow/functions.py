@@ -8,7 +8,7 @@ from typing import Any
 
 from anylayer.errors import NetworkError, at, nearest, need, plural
 from anylayer.layer import Registry
-from anylayer.readers._limits import MAX_NESTING, MAX_NODES
+from anylayer.readers._limits import MAX_IDENTITIES, MAX_NESTING, MAX_NODES
 from anylayer.readers.tensorflow.graph import AttrPlaceholder, AttrValue, FunctionRef, GraphNode, Inside, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
 from anylayer.readers.tensorflow.structure import ARGUMENT, CALLS, IDENTITIES
@@ -75,6 +75,17 @@ def tensor_name(name: str, index: int) -> str:
 def without_index_0(text: str) -> str:
     """Return a tensor's name without the index if it is 0: "name" for "name:0"."""
     return tensor_name(*parse_name(text))
+
+
+def without_identities(nodes: Mapping[str, GraphNode], text: str) -> tuple[str, int]:
+    """Return the operation that computes a value, and the index of its output, behind identities."""
+    name, index = parse_name(text)
+    for _ in range(MAX_IDENTITIES):
+        node = nodes.get(name)
+        if node is None or node.op not in IDENTITIES or not node.inputs:
+            break
+        name, index = parse_name(node.inputs[0])
+    return name, index
 
 
 def called_function(node: GraphNode, functions: Mapping[str, Body]) -> str:

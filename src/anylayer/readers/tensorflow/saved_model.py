@@ -22,12 +22,12 @@ from anylayer.readers.tensorflow.functions import (
     by_name,
     declared_results,
     functions_of,
-    parse_name,
+    without_identities,
     without_index_0,
 )
 from anylayer.readers.tensorflow.graph import GraphNode, StoredTensor, nodes_of
 from anylayer.readers.tensorflow.messages import Record, map_entries
-from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, IDENTITIES, RESTORE, VARIABLES
+from anylayer.readers.tensorflow.structure import ASSIGNS, CONSTANT, RESTORE, VARIABLES
 
 _SIGNATURE = "serving_default"
 _INTERNAL = "__saved_model"
@@ -125,8 +125,9 @@ def _restored_variables(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, s
     for node in nodes.values():
         if node.op not in ASSIGNS or len(node.inputs) < 2:
             continue
-        variable, _ = _producer(nodes, node.inputs[0])
-        value, index = _producer(nodes, node.inputs[1])
+        variable = nodes.get(without_identities(nodes, node.inputs[0])[0])
+        name, index = without_identities(nodes, node.inputs[1])
+        value = nodes.get(name)
         if variable is None or value is None or variable.op not in VARIABLES or value.op != RESTORE:
             continue
         need(
@@ -144,20 +145,9 @@ def _restored_variables(nodes: Mapping[str, GraphNode]) -> Iterable[tuple[str, s
             yield variable.name, names[index]
 
 
-def _producer(nodes: Mapping[str, GraphNode], text: str) -> tuple[GraphNode | None, int]:
-    """Return the operation that produces an input, skipping identities, and the index of its output."""
-    for _ in range(len(nodes)):
-        name, index = parse_name(text)
-        node = nodes.get(name)
-        if node is None or node.op not in IDENTITIES or not node.inputs:
-            return node, index
-        text = node.inputs[0]
-    return None, 0
-
-
 def _texts(nodes: Mapping[str, GraphNode], text: str) -> list[str]:
     """Return the strings of a constant, or an empty list for another operation."""
-    node, _ = _producer(nodes, text)
+    node = nodes.get(without_identities(nodes, text)[0])
     value = node.attrs.get("value") if node is not None and node.op == CONSTANT else None
     if not isinstance(value, StoredTensor):
         return []
