@@ -49,11 +49,11 @@ class LegacyLayer:
 
     def shape(self, i: int = 0) -> Shape:
         """Return the shape of input `i`, as the file states it."""
-        return _stated(self.layer.inputs, i, "input")
+        return _port_shape(self.layer.inputs, i, "input")
 
     def out_shape(self, i: int = 0) -> Shape:
         """Return the shape of output `i`, as the file states it."""
-        return _stated(self.layer.outputs, i, "output")
+        return _port_shape(self.layer.outputs, i, "output")
 
     def value(self, *names: str, default: Any = None) -> Any:
         """Return the value of the first of these attributes that the file has. All of them are marked as read."""
@@ -156,7 +156,7 @@ class LegacyLayer:
         need(not left, f"attribute '{left[0] if left else ''}' is unknown for layers of type {self.type}")
 
 
-def _stated(ports: Sequence[Port], i: int, side: str) -> Shape:
+def _port_shape(ports: Sequence[Port], i: int, side: str) -> Shape:
     need(i < len(ports), f"it has {plural(len(ports), side)}, expected at least {i + 1}")
     static = tuple(d for d in ports[i].shape if d is not None)
     need(len(static) == len(ports[i].shape), "its ports must have static shapes")
