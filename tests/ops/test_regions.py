@@ -170,6 +170,13 @@ def test_max_roi_pool_matches_its_definition(size: tuple[int, int], scale: float
     np.testing.assert_array_equal(y, pooled(x, size, scale))
 
 
+def test_max_roi_pool_rounds_the_float_below_one_half_down() -> None:
+    corner = np.nextafter(np.float32(0.5), np.float32(0))
+    rois = np.array([[0, corner, corner, 1, 1]], np.float32)
+    x = np.arange(4, 0, -1, np.float32).reshape(1, 1, 2, 2)
+    np.testing.assert_array_equal(ops.max_roi_pool(x, rois, size=1), [[[[4]]]])
+
+
 def test_max_roi_pool_matches_numpy_on_engines() -> None:
     def run(x: Array, rois: Array) -> list[Array]:
         return [

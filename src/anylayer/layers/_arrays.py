@@ -160,6 +160,12 @@ def reduction(function: Callable[..., Any], what: str) -> Callable[..., Any]:
     return reduce
 
 
+def round_half_away(x: Array) -> Any:
+    """Return the nearest integers of floats, with halves rounded away from zero (round of C)."""
+    whole = np.floor(np.abs(x))
+    return np.sign(x) * (whole + (np.abs(x) - whole >= x.dtype.type(0.5)).astype(x.dtype))
+
+
 def cumulative_sum(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     """Return the cumulative sum along an axis, with the shape and dtype of `x`.
 

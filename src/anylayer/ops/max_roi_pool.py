@@ -25,8 +25,8 @@ def max_roi_pool(x: Array, rois: Array, *, size: Sequence[int] | int, spatial_sc
     height, width = _check(x, rois, size)
     rois = np.asarray(rois, np.float32)
     y = np.zeros((len(rois), x.shape[1], height, width), x.dtype)
-    scaled = rois[:, 1:] * np.float32(spatial_scale)
-    corners = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int64)
+    scaled = (rois[:, 1:] * np.float32(spatial_scale)).astype(np.float64)  # in which adding 0.5 is exact
+    corners = (np.sign(scaled) * np.floor(np.abs(scaled) + 0.5)).astype(np.int64)
     for k, (image, (x1, y1, x2, y2)) in enumerate(zip(rois[:, 0].astype(np.int64), corners)):
         need(0 <= image < x.shape[0], f"region {k} names image {image} of a batch of {x.shape[0]}")
         rows = {

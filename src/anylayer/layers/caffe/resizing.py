@@ -10,6 +10,7 @@ import numpy as np
 from anylayer.errors import plural
 from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layer.arguments import same_shape
+from anylayer.layers._arrays import round_half_away
 from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of, repeat_pixels, whole_factor
 
 
@@ -175,10 +176,10 @@ class Resample(Layer):
             times = whole_factor(h, tall)
             if times and times == whole_factor(w, wide):
                 return repeat_pixels(x, times, times)
-            return x[:, :, :, _round(across)][:, :, _round(down)]
+            rows, columns = (round_half_away(at).astype(np.int64) for at in (down, across))
+            return x[:, :, :, columns][:, :, rows]
         wider = (fx > 1) | (fy > 1) if self.antialias else np.False_
-        rows = self._weights(down, h, fy, wider)
-        return rows @ (x @ self._weights(across, w, fx, wider).T)
+        return self._weights(down, h, fy, wider) @ (x @ self._weights(across, w, fx, wider).T)
 
     def _size(self, h: int, w: int) -> tuple[int, int]:
         if self.has("height") or self.has("width"):
@@ -198,7 +199,7 @@ class Resample(Layer):
         taps = np.ceil(np.float32(_SUPPORT[self.type]) / scale).astype(np.int64)
         reach = np.where(factor < 1, 2, taps)
         away = at[:, None] - np.arange(size, dtype=np.float32)
-        near = np.abs(np.arange(size) - _round(at)[:, None]) <= reach
+        near = np.abs(np.arange(size) - round_half_away(at)[:, None]) <= reach
         filter_ = _cubic if self.type == "CUBIC" else _triangle
         weights: Array = np.where(near, scale * filter_(np.abs(scale * away)), np.float32(0))
         total = weights.sum(axis=1, keepdims=True, dtype=np.float32)
@@ -207,12 +208,6 @@ class Resample(Layer):
 
     def setup(self) -> None:
         need(self.type != "AREA", "type AREA is not defined by the reference; NEAREST, LINEAR and CUBIC are")
-
-
-def _round(at: Array) -> Array:
-    """Return the nearest integer, with halves rounded away from zero (round of C)."""
-    halves: Array = np.sign(at) * np.floor(np.abs(at) + 0.5)
-    return halves.astype(np.int64)
 
 
 def _triangle(away: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need, samples
+from anylayer.layers._arrays import round_half_away
 from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
@@ -175,8 +176,8 @@ class PSROIPooling(Layer):
         need(
             channels == c * g * g, f"output_dim={c} with group_size={g} needs {c * g * g} channels, got {channels}"
         )
-        start = _round(rois[:, 1:3]) * np.float32(self.spatial_scale)
-        end = (_round(rois[:, 3:5]) + np.float32(1)) * np.float32(self.spatial_scale)
+        start = round_half_away(rois[:, 1:3]) * np.float32(self.spatial_scale)
+        end = (round_half_away(rois[:, 3:5]) + np.float32(1)) * np.float32(self.spatial_scale)
         in_columns = self.cells(start[:, 0], end[:, 0], w)  # (g, W, R)
         in_rows = self.cells(start[:, 1], end[:, 1], h)
         image = np.trunc(rois[:, 0])
@@ -199,12 +200,6 @@ class PSROIPooling(Layer):
         last = np.ceil(bins[1:] * width + start)[:, None]
         at = np.arange(size, dtype=np.float32)[:, None]
         return ((at >= first) & (at < last)).astype(np.float32)
-
-
-def _round(x: Array) -> Any:
-    """Return the nearest integer, with halves rounded away from zero (round of C)."""
-    whole = np.floor(np.abs(x))
-    return np.sign(x) * (whole + (np.abs(x) - whole >= np.float32(0.5)).astype(np.float32))
 
 
 _NOT_QUITE_ONE = np.float32(1 - 2**-20)

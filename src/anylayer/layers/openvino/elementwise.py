@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import number
+from anylayer.layers._arrays import round_half_away
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 
@@ -76,10 +77,7 @@ operators(
 def _round(x: Array, mode: str) -> Any:
     if x.dtype.kind in "iu":
         return x
-    if mode == "half_to_even":
-        return np.round(x)
-    lower = np.floor(np.abs(x))
-    return np.sign(x) * (lower + (np.abs(x) - lower >= x.dtype.type(0.5)).astype(x.dtype))
+    return np.round(x) if mode == "half_to_even" else round_half_away(x)
 
 
 def _is_inf(x: Array, detect_negative: bool, detect_positive: bool) -> Any:

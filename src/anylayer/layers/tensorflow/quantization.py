@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, constant
+from anylayer.layers._arrays import round_half_away
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer
 
@@ -46,7 +47,7 @@ class Dequantize(TensorFlowLayer):
             return x.astype(np.float32) * self._scale(bottom, top, lowest, highest)
         if self.mode == "MIN_FIRST":
             step = (top - bottom) / _f(highest - lowest)
-            rounded = np.where(top == bottom, bottom, _away(bottom / step) * step).astype(np.float32)
+            rounded = np.where(top == bottom, bottom, round_half_away(bottom / step) * step).astype(np.float32)
             return (x.astype(np.float32) - _f(lowest)) * step + rounded
         half = _f((highest - lowest + 1) / 2 if lowest else 0)
         return (x.astype(np.float32) + half) * ((top - bottom) / _f(highest - lowest)) + bottom
@@ -69,11 +70,6 @@ class Dequantize(TensorFlowLayer):
             f"{what} must be {x.shape[axis]} numbers, one per slice of axis {axis}, got {values.size}",
         )
         return values.reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
-
-
-def _away(x: Any) -> Any:
-    """Return the nearest integer, with halves rounded away from zero."""
-    return np.copysign(np.floor(np.abs(x) + _f(0.5)), x)
 
 
 def _round_to_levels(x: Array, min: Any, max: Any, num_bits: int, narrow_range: bool) -> Any:
