@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from anylayer.layer import Enum, Layer, Message, Node, need
 
 NEWEST = 17
@@ -14,6 +16,18 @@ NEWEST = 17
 SPECIFICATION = "Source: OpenVINO operation specification, {}."
 SAME_SHAPE = "The output has the shape of x."
 """Sentences of the docstrings of operations in tables."""
+DTYPES = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+"""The NumPy dtype of each element type."""
+
+
+def dtype_of(name: str, what: str) -> Any:
+    """Return the NumPy dtype of an OpenVINO element type."""
+    need(name in DTYPES, f"{what} '{name}' is not supported; types: {', '.join(DTYPES)}")
+    return np.dtype(DTYPES[name])
 
 
 class OpenVINOLayer(Layer):

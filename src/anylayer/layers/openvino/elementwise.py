@@ -1,4 +1,4 @@
-"""Elementwise operations: arithmetic, comparison, logic, bits, and activation functions."""
+"""Elementwise operations: arithmetic, comparison, logic, bits, casts, and activation functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import number
 from anylayer.layers._arrays import round_half_away
 from anylayer.layers._table import computes, operators, row
-from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
+from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer, dtype_of
 
 
 def _softsign(x: Array) -> Any:
@@ -242,3 +242,23 @@ operators(
     },
     attributes={"axis": attribute("int64", 1)},
 )
+
+
+def _cast(x: Array, dtype: Any) -> Array:
+    """Return `x` cast to `dtype`, or `x` itself when it has that dtype."""
+    if x.dtype == dtype:
+        return x
+    return x != x.dtype.type(0) if dtype == np.bool_ else x.astype(dtype)
+
+
+operators(
+    OpenVINOLayer,
+    f"{SAME_SHAPE}\n    {SPECIFICATION}",
+    {
+        "Convert": row("Cast the elements to destination_type; real numbers are truncated to integers.",
+            lambda x, destination_type: _cast(x, dtype_of(destination_type, "destination_type")), "Convert-1",
+            destination_type=attribute("string")),
+        "ConvertLike": row("Cast the elements to the dtype of the second input.",
+            lambda x, like: _cast(x, like.dtype), "ConvertLike-1"),
+    },
+)  # fmt: skip

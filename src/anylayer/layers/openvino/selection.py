@@ -10,8 +10,7 @@ from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, integer, number
 from anylayer.layers._table import operators, row
-from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.layers.openvino.casting import dtype_of
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer, dtype_of
 
 
 @layer("NonMaxSuppression")

@@ -21,8 +21,7 @@ from anylayer.layer.arguments import (
 )
 from anylayer.layers import _arrays as arrays
 from anylayer.layers._table import operators, row
-from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
-from anylayer.layers.openvino.casting import dtype_of
+from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer, dtype_of
 
 
 def _squeeze(x: Array, axes: list[int] | None = None, *, allow_axis_skip: bool) -> Array:
