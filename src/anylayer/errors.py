@@ -290,10 +290,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{by_lower[found[0]]}'?" if found else ""
 
 
-def need_one_of(name: str, names: Collection[str], rule: str, listing: str = "") -> None:
-    """Raise InputError unless a name is one of the names. The message is the rule, a similar name if there is one,
+def need_one_of(
+    name: str, names: Collection[str], rule: str, listing: str = "", error: type[AnyLayerError] = InputError
+) -> None:
+    """Raise `error` unless a name is one of the names. The message is the rule, a similar name if there is one,
     and after `listing` all of them: "there is no dialect 'bvcl'; did you mean 'bvlc'?; dialects: bvlc, ssd".
     """
     if name not in names:
         rest = f"; {listing}: {', '.join(names) or 'none'}" if listing else ""
-        raise InputError(f"{rule}{nearest(str(name), names)}{rest}")
+        raise error(f"{rule}{nearest(str(name), names)}{rest}")

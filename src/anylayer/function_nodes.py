@@ -16,7 +16,6 @@ from anylayer.errors import (
     at,
     call_contained,
     kind_and_text,
-    nearest,
     need,
     need_one_of,
     plural,
@@ -291,24 +290,19 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
             rule = f"the network reads the input '{name}', too, as {network.inputs.get(name)}, not as {kind}"
             need(same, f"{rule}; rename the parameter", InputError)
     renamed = {name: f"{name}@{node.name}" for name in fed if name in types}
-    nodes = (
-        [replace(n, inputs=[renamed.get(i, i) for i in n.inputs]) for n in network.nodes]
-        if renamed
-        else network.nodes
-    )
-    kept = {name: kind for name, kind in network.inputs.items() if name not in fed}
-    return replace(
-        network,
-        inputs={**types, **kept},
-        nodes=[replace(node, outputs=[renamed.get(name, name) for name in fed]), *nodes],
-        outputs={public: renamed.get(value, value) for public, value in network.outputs.items()},
-        blobs={name: renamed.get(value, value) for name, value in network.blobs.items()},
-        preprocess={k: v for k, v in network.preprocess.items() if k in kept},
-        open={k: v for k, v in network.open.items() if k in kept},
-        dtypes={k: v for k, v in network.dtypes.items() if k in kept},
-        layouts={k: v for k, v in network.layouts.items() if k in kept},
-        channel_orders={k: v for k, v in network.channel_orders.items() if k in kept},
-    ), definition
+    nodes = [replace(n, inputs=[renamed.get(i, i) for i in n.inputs]) for n in network.nodes] if renamed else []
+    changes: dict[str, Any] = {
+        field: {name: value for name, value in getattr(network, field).items() if name not in fed}
+        for field in ("inputs", "preprocess", "open", "dtypes", "layouts", "channel_orders")
+    }
+    changes["inputs"] = {**types, **changes["inputs"]}
+    changes["nodes"] = [
+        replace(node, outputs=[renamed.get(name, name) for name in fed]),
+        *(nodes or network.nodes),
+    ]
+    for field in ("outputs", "blobs"):
+        changes[field] = {name: renamed.get(value, value) for name, value in getattr(network, field).items()}
+    return replace(network, **changes), definition
 
 
 def _of_dtype(value: object, dtype: np.dtype[Any]) -> Array:
@@ -393,9 +387,5 @@ def _matched(given: Sequence[str], names: Sequence[str], what: str) -> list[str]
         )
         return list(names[: len(given)])
     for name in given:
-        need(
-            name in names,
-            f"the network has no {what} '{name}'{nearest(name, names)}; its {what}s: {', '.join(names)}",
-            InputError,
-        )
+        need_one_of(name, names, f"the network has no {what} '{name}'", f"its {what}s")
     return list(given)

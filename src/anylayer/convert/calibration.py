@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +31,7 @@ class CalibrationSets(Sequence[dict[str, Array]]):
     def __len__(self) -> int:
         return len(self.given)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Array]: ...
-    @overload
-    def __getitem__(self, index: slice) -> CalibrationSets: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Array] | CalibrationSets:
-        if isinstance(index, slice):
-            return CalibrationSets(self.given[index], self.network, self.types, self.sizes)
+    def __getitem__(self, index: int) -> dict[str, Array]:  # type: ignore[override]  # sets are taken one by one
         sample = self.given[index]
         with at(f"calibration set {index}"):
             if not isinstance(sample, Mapping):

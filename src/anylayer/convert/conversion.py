@@ -71,15 +71,9 @@ class Conversion:
             "accepted_by": self.accepted_by,
             "outputs": [
                 {
-                    "name": c.name,
+                    **{n: getattr(c, n) for n in ("name", "error", "scale", "tolerance", "ok", "rule", "part")},
                     "sizes": None if c.sizes is None else {n: list(s) for n, s in c.sizes.items()},
                     "run_by": c.run_by or self.runs.split(", ")[0],
-                    "error": c.error,
-                    "scale": c.scale,
-                    "tolerance": c.tolerance,
-                    "ok": c.ok,
-                    "rule": c.rule,
-                    "part": c.part,
                 }
                 for c in self.checks
             ],

@@ -95,9 +95,9 @@ def new_folder(folder: Path, files: Mapping[str, Contents], what: str, force: bo
             project = outer / (folder.name or "project")
             project.mkdir()
             for name, contents in files.items():
-                _write(project, name, contents)
+                write_contents(project, name, contents)
             digests = {name: _digest_of(project / name) for name in files}
-            _write(project, MANIFEST, json.dumps({"generator": what, "files": digests}, indent=1) + "\n")
+            write_contents(project, MANIFEST, json.dumps({"generator": what, "files": digests}, indent=1) + "\n")
             yield project
             _remove_others(project, {*files, MANIFEST})
             need_replaceable(folder, force)
@@ -113,7 +113,8 @@ def new_folder(folder: Path, files: Mapping[str, Contents], what: str, force: bo
             shutil.rmtree(outer, ignore_errors=True)
 
 
-def _write(folder: Path, name: str, contents: Contents) -> None:
+def write_contents(folder: Path, name: str, contents: Contents) -> None:
+    """Write a generated file, whose name may have folders, below a folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise ValueError(f"a generator names the file {name!r}")

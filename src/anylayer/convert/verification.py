@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -135,10 +135,13 @@ class Verification:
 
     def _with_values(self, names: tuple[str, ...]) -> tuple[Written, Run]:
         """Write the network with values inside it as additional outputs, except constants, and open it."""
-        source = self.job.source({n: n for n in names})
-        computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
-        written = self.write(self.job, {**self.outputs, **computed}, "before")
+        written = self.write(self.job, {**self.outputs, **self._computed(names)}, "before")
         return written, self.open(written)
+
+    def _computed(self, names: Iterable[str]) -> dict[str, str]:
+        """Return those of some values inside the network that are not constants, as outputs of their own names."""
+        source = self.job.source({n: n for n in names})
+        return {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
 
     def numpy(
         self,
@@ -263,8 +266,7 @@ class Verification:
             name: node for node in needed_nodes(job.network, self.outputs) for name in node.outputs
         }
         try:
-            source = job.source({name: name for name in producers})
-            computed = {n: n for n, v in zip(source.outputs, source.graph.outputs) if v.const is None}
+            computed = self._computed(producers)
             written = self.write(job, computed, "all")
             checks = replace(self, outputs=computed).compare(written, [inputs], deeper=False)
         except AnyLayerError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from anylayer.convert.folder import write_contents
 from anylayer.convert.generation import candidates, expected_outputs, run_test, structure
 from anylayer.convert.job import Job
 from anylayer.convert.parameters import Key, Origins, State, StoredWeight, origins
@@ -232,8 +233,7 @@ def compare(
     project.files["model.safetensors"] = to_safetensors(result.state)
     with tempfile.TemporaryDirectory() as folder:
         for name, contents in project.files.items():
-            pieces: Sequence[bytes | memoryview] = [contents.encode()] if isinstance(contents, str) else contents
-            Path(folder, name).write_bytes(b"".join(pieces))
+            write_contents(Path(folder), name, contents)
         return run_test(
             project, Path(folder), str(file), "the new file does not compute what the module does"
         ), notes

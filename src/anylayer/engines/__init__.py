@@ -84,9 +84,6 @@ class Engine(Protocol):
     PRECISIONS: Collection[str]
     GENERAL: bool
 
-    def suits(self, graphs: Sequence[Graph]) -> bool:
-        """Return whether engine "auto" measures this engine for a network of these graphs."""
-
     def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Program:
         """Compile a graph.
 
@@ -97,6 +94,10 @@ class Engine(Protocol):
 
 class Optional(Protocol):
     """The functions that an engine may define besides those of `Engine`."""
+
+    def suits(self, graphs: Sequence[Graph]) -> bool:
+        """Return whether engine "auto" measures this engine, which is not general, for a network of these
+        graphs."""
 
     def counted(self, graph: Graph, threads: int | None) -> CountedProgram:
         """Compile a graph so that its nodes are measured."""
@@ -240,6 +241,13 @@ def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
     return compile_
 
 
+def suits(engine: Engine, graphs: Sequence[Graph], *, exact: bool = False) -> bool:
+    """Return whether engine "auto" measures an engine for a network of these graphs: a general one always. exact:
+    leave out the others."""
+    own = None if exact else optional(engine, "suits")
+    return engine.GENERAL or (own is not None and bool(own(graphs)))
+
+
 def layer_engines(graph: Graph) -> dict[str, Engine]:
     """Return the engines that "auto" measures for a single custom layer or region, whose graph this is."""
     choices = {name: (engine, optional(engine, "suits_layer")) for name, engine in installed("cpu").items()}
@@ -254,10 +262,6 @@ class _OnDevice:
     device: str
     PRECISIONS: Collection[str]
     GENERAL: bool
-
-    def suits(self, graphs: Sequence[Graph]) -> bool:
-        """Return whether engine "auto" measures it: see Engine.suits."""
-        return self.engine.suits(graphs)
 
     def compile(self, graph: Graph, threads: int | None = None, precision: str = "float32") -> Program:
         """Compile a graph for the device: see HasDevices.compile_on."""

@@ -2,7 +2,8 @@
 operators, gathers, reductions and matrix products, without any library.
 
 It runs graphs whose operators all have loops (anylayer.loops). These include the operators of most custom layers.
-The loops of convolutions are slow. The compiled library is kept in the user's cache folder: see kernels/cache.py.
+Engine "auto" does not measure it for whole networks: compiling takes seconds, and convolutions are slow. The
+compiled library is kept in the user's cache folder: see kernels/cache.py.
 """
 
 from __future__ import annotations
@@ -142,11 +143,6 @@ def _source_of(code: CppFunction) -> str:
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> CppProgram:
     """Compile a graph: see Engine.compile."""
     return CppProgram(graph, threads)
-
-
-def suits(graphs: Sequence[Graph]) -> bool:
-    """Return False: compiling C++ takes seconds, and the loops of convolutions are slow."""
-    return False
 
 
 def suits_layer(graph: Graph) -> bool:

@@ -23,7 +23,7 @@ from anylayer.graph import Graph, Value
 from anylayer.graph.sizes import is_static
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.onnx import with_outputs
-from anylayer.libraries.onnxruntime import has_cuda, ort
+from anylayer.libraries.onnxruntime import has_cuda, ort, silent_options
 from anylayer.network import Array, TensorType
 from anylayer.writers._onnx_model import EXACT_PRODUCTS, to_onnx
 
@@ -156,7 +156,7 @@ class OnnxRuntimeProgram:
     ) -> None:
         graph = corrected(graph, "onnxruntime").graph
         need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
-        options = _silent()
+        options = silent_options()
         options.intra_op_num_threads = threads or 0
         if rests:
             options.add_session_config_entry("session.force_spinning_stop", "1")
@@ -333,11 +333,6 @@ class _Copying:
         return results
 
 
-def suits(graphs: Sequence[Graph]) -> bool:
-    """Return True: "auto" always measures this engine."""
-    return True
-
-
 def embeds(kernel: NativeNode) -> bool:
     """Return whether a native layer can be an operator of a session: see engines.embedding."""
     from anylayer.kernels.embedding import is_embeddable
@@ -366,7 +361,7 @@ def compile_on(graph: Graph, device: str, threads: int | None, precision: str) -
 
     number = device_number("onnxruntime", device, "cuda")
     need_compilable(graph, "onnxruntime", _MAX_OPERATORS)
-    return CudaProgram(graph, number, _silent(), precision, _FiledWeights, _harmful_optimizers)
+    return CudaProgram(graph, number, silent_options(), precision, _FiledWeights, _harmful_optimizers)
 
 
 def counted(graph: Graph, threads: int | None) -> CountedProgram:
@@ -382,7 +377,7 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
     """Return a function that runs an ONNX model: see Optional.open_file."""
     try:
         model = with_outputs(path, values) if values else str(path)
-        options = _silent()
+        options = silent_options()
         options.add_session_config_entry(*EXACT_PRODUCTS)
         session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -396,9 +391,3 @@ def open_file(path: Path, values: Collection[str] = ()) -> Callable[[Mapping[str
             raise EngineError(f"engine 'onnxruntime' failed: {error}", path.name) from error
 
     return run
-
-
-def _silent() -> Any:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return options

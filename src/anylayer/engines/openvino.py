@@ -418,11 +418,6 @@ def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int]
     return shape, math.prod(shape) * dtype.itemsize
 
 
-def suits(graphs: Sequence[Graph]) -> bool:
-    """Return True: "auto" always measures this engine."""
-    return True
-
-
 def embeds(kernel: NativeNode) -> bool:
     """Return whether a native layer can be an operation of a model: see engines.embedding. OpenVINO may narrow
     other element types than float32, and skips operations without elements."""

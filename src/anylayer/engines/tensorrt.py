@@ -129,11 +129,6 @@ def _need_type(name: str, kind: TensorType, shape: Sequence[int], dtype: Any) ->
     need((actual.shape, actual.dtype) == (tuple(kind.shape), kind.dtype), rule, EngineError)
 
 
-def suits(graphs: Sequence[Graph]) -> bool:
-    """Return True: "auto" always measures this engine."""
-    return True
-
-
 def compile(graph: Graph, threads: int | None = None, precision: str = "float32") -> TensorRtProgram:
     """Compile a graph for the first GPU: see Engine.compile."""
     return compile_on(graph, "cuda", threads, precision)

@@ -154,39 +154,29 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain values, for JSON. Times are in seconds."""
+        data = asdict(self)
+        del data["costs"], data["engine_layers"]
         return {
-            "source": self.source,
-            "engine": self.engine,
-            "threads": self.threads,
-            "seconds": self.seconds,
+            **data,
             "total": self.total,
-            "runs": self.runs,
-            "counted": self.counted,
-            "peaks": asdict(self.peaks),
             "nodes": [self._cost_as_dict(cost) for cost in self.costs],
-            "cuts": [asdict(cut) for cut in self.cuts],
-            "unnamed": self.unnamed,
             "parts": [{"engine": engine, "layers": layers} for engine, layers in self.engine_layers],
-            "free": self.free,
-            "steered": [asdict(s) for s in self.steered],
             "valid": not self.steered,
         }
 
     def _cost_as_dict(self, cost: NodeCost) -> dict[str, Any]:
+        data = asdict(cost)
+        del data["lead"]
         return {
+            **data,
             "layers": list(cost.layers),
             "types": list(cost.types),
-            "where": cost.where,
-            "step": cost.step,
-            "engine": cost.engine,
             "seconds": cost.seconds,
             "share": cost.seconds / self.total if self.total else 0.0,
-            "macs": cost.macs,
             "bytes": cost.bytes,
             "arithmetic": self.arithmetic(cost),
             "bandwidth": self.bandwidth(cost),
             "limit": self.limit(cost),
-            "parts": [asdict(part) for part in cost.parts],
         }
 
     def trace(self) -> dict[str, Any]:

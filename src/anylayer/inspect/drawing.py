@@ -20,6 +20,13 @@ def colors(count: int) -> Array:
     return table.astype(np.uint8)
 
 
+def _levels(plane: Array, low: float, high: float) -> Array:
+    """Return values as gray levels from 0 for `low` to 255 for `high`. NaN is 0, as are infinite values."""
+    scaled = (plane.astype(np.float64) - low) / ((high - low) or 1.0)
+    levels = np.rint(255 * np.clip(np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=0.0), 0, 1))
+    return np.asarray(levels, np.uint8)
+
+
 def gray(plane: Array) -> tuple[Array, str]:
     """Return a plane (H, W) as uint8 gray values, and a text that says which values black and white stand for.
 
@@ -31,9 +38,7 @@ def gray(plane: Array) -> tuple[Array, str]:
     high = float(finite.max()) if finite.size else 1.0
     if low >= 0 and high <= 1 and plane.dtype.kind == "f":
         low, high = 0.0, 1.0
-    scaled = (plane.astype(np.float64) - low) / ((high - low) or 1.0)
-    levels = np.rint(255 * np.clip(np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=0.0), 0, 1))
-    return levels.astype(np.uint8), f"{low:.4g} is black, {high:.4g} white"
+    return _levels(plane, low, high), f"{low:.4g} is black, {high:.4g} white"
 
 
 def classes(labels: Array) -> tuple[Array, str]:
@@ -59,8 +64,7 @@ def tiles(planes: Array) -> tuple[Array, str]:
     for i, plane in enumerate(planes):
         y, x = i // columns * (height + 1), i % columns * (width + 1)
         low, high = float(np.nanmin(plane)), float(np.nanmax(plane))
-        scaled = (plane.astype(np.float64) - low) / ((high - low) or 1.0)
-        sheet[y : y + height, x : x + width] = np.rint(255 * np.clip(np.nan_to_num(scaled), 0, 1))
+        sheet[y : y + height, x : x + width] = _levels(plane, low, high)
     return sheet, f"{plural(count, 'channel')}, {columns} per row"
 
 

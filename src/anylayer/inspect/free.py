@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.nodes import Definitions, trace_nodes
-from anylayer.errors import InputError, LayerError, given, nearest, need, plural, wording
+from anylayer.errors import LayerError, given, need, need_one_of, plural, wording
 from anylayer.graph.operators import SIZED_BY_DATA
 from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
@@ -136,11 +136,7 @@ def with_stubs(
     """
     present = {node.type for node in network.nodes}
     for type_ in types:
-        need(
-            type_ in present,
-            f"{network.source}: there is no layer of type '{type_}'{nearest(type_, present)}",
-            InputError,
-        )
+        need_one_of(type_, present, f"{network.source}: there is no layer of type '{type_}'")
     stubs = {type_: FreeType(network, definitions[type_], shapes) for type_, shapes in types.items()}
     return {**definitions, **{t: [Definition(t, stub, stub.origin, (), stub)] for t, stub in stubs.items()}}
 

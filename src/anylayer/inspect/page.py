@@ -89,22 +89,16 @@ def page_data(report: Report) -> dict[str, Any]:
         report.results,
     )
     producers = {value: i for i, n in enumerate(report.nodes) for value, _ in n.outputs}
-    nodes = []
-    for i, (n, row) in enumerate(zip(report.nodes, rows)):
-        nodes.append(
-            {
-                "i": i,
-                **_node(n),
-                "hidden": id(n) not in shown,
-                "lane": row.lane,
-                "above": row.above,
-                "through": row.through,
-                "below": row.below,
-                "starts": row.starts,
-                "ends": row.ends,
-                "from": [producers.get(v, -1) for v, _ in n.inputs],
-            }
-        )
+    nodes = [
+        {
+            "i": i,
+            **_node(n),
+            **asdict(row),
+            "hidden": id(n) not in shown,
+            "from": [producers.get(v, -1) for v, _ in n.inputs],
+        }
+        for i, (n, row) in enumerate(zip(report.nodes, rows))
+    ]
     return {
         "source": report.source,
         "name": Path(report.source).name,
@@ -121,20 +115,13 @@ def page_data(report: Report) -> dict[str, Any]:
 
 def _node(n: NodeReport) -> dict[str, Any]:
     return {
-        "name": n.name,
-        "type": n.type,
+        **n.plain_fields(),
         "short": short(n.params),
         "params": list(flat_params("", n.params))[:_PARAMS],
         "inputs": _types(n.inputs),
         "outputs": _types(n.outputs),
-        "weights": n.weights,
-        "macs": n.macs,
-        "where": n.where,
         "runs": where(n),
         "own": own(n),
-        "reason": n.reason,
-        "origin": n.origin,
-        "notes": n.notes,
         "figures": _figures(n.figures) if n.figures is not None else None,
     }
 

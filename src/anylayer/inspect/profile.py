@@ -25,6 +25,7 @@ from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, step_programs
+from anylayer.runtime.timing import fastest_run
 from anylayer.source import TracedNode
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def profile_run(
         times = _times_of(lambda: outputs.update(model(needed)), seconds)
         time.sleep(_PAUSE)
         if model.plan is None:
-            traced = _trace_leniently(net, needed)
+            network, nodes = net.network, needed_nodes(net.network, net.network.outputs)
+            types = {name: TensorType(a.shape, a.dtype) for name, a in needed.items()}
+            traced = list(trace_nodes(network, nodes, net.definitions, types, lenient=True))
             costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
         else:
             traced = model.plan.nodes
@@ -324,14 +327,6 @@ def folded_layers(graph: Graph, remaining: set[str]) -> dict[str, list[str]]:
     return folded
 
 
-def _trace_leniently(net: Net, arrays: Mapping[str, Array]) -> list[TracedNode]:
-    """Trace the nodes that run in NumPy, as far as that is possible, to count what they compute."""
-    network = net.network
-    types: dict[str, TensorType | None] = {name: TensorType(a.shape, a.dtype) for name, a in arrays.items()}
-    nodes = needed_nodes(network, network.outputs)
-    return list(trace_nodes(network, nodes, net.definitions, types, lenient=True))
-
-
 def _in_numpy(net: Net, traced: Sequence[TracedNode], arrays: Sequence[Array], seconds: float) -> list[NodeCost]:
     """Return the costs of the layers that NumPy runs one by one."""
     runner = NumpyRunner(net.network, net.definitions, net.network.outputs)
@@ -379,8 +374,8 @@ def measure_peaks(engine: str, threads: int | None) -> Peaks:
     if engine == "numpy" or not load_engine(engine).GENERAL:
         product = np.empty_like(x)
         copy = np.empty_like(flat)
-        macs = _fastest(lambda: np.matmul(x, weights, out=product))
-        moved = _fastest(lambda: np.maximum(flat, np.float32(0), out=copy))
+        macs = fastest_run(lambda: np.matmul(x, weights, out=product), _PEAK_SECONDS, _MIN_RUNS)
+        moved = fastest_run(lambda: np.maximum(flat, np.float32(0), out=copy), _PEAK_SECONDS, _MIN_RUNS)
         how = "NumPy's matmul and maximum"
     else:
         module = load_engine(engine)
@@ -401,15 +396,4 @@ def _graph(op: str, shape: Sequence[int], *constants: Array) -> Graph:
 def _seconds_of(program: Program, inputs: Sequence[Array]) -> float:
     """Return the seconds of the fastest run of a program that writes its outputs into given arrays."""
     out = [np.empty_like(inputs[0])]
-    return _fastest(lambda: program(inputs, out))
-
-
-def _fastest(call: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of several calls."""
-    best, stop, runs = float("inf"), time.perf_counter() + _PEAK_SECONDS, 0
-    while runs < _MIN_RUNS or time.perf_counter() < stop:
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-        runs += 1
-    return best
+    return fastest_run(lambda: program(inputs, out), _PEAK_SECONDS, _MIN_RUNS)

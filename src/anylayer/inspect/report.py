@@ -55,6 +55,11 @@ class NodeReport:
     notes: list[str] = field(default_factory=list)
     figures: Figures | None = None
 
+    def plain_fields(self) -> dict[str, Any]:
+        """Return the fields that are plain values, by name."""
+        names = ("name", "type", "params", "weights", "macs", "where", "reason", "origin", "notes")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(slots=True)
 class Report:
@@ -82,14 +87,12 @@ class Report:
     def totals(self) -> dict[str, int]:
         """The numbers of nodes, weights and macs, and of nodes that are host calls, refused, unshaped and
         unknown."""
+        where = [n.where for n in self.nodes]
         return {
             "nodes": len(self.nodes),
             "weights": sum(n.weights for n in self.nodes),
             "macs": sum(n.macs for n in self.nodes),
-            "host": sum(n.where == "host" for n in self.nodes),
-            "unshaped": sum(n.where == "unshaped" for n in self.nodes),
-            "refused": sum(n.where == "refused" for n in self.nodes),
-            "unknown": sum(n.where == "unknown" for n in self.nodes),
+            **{kind: where.count(kind) for kind in ("host", "unshaped", "refused", "unknown")},
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,17 +105,9 @@ class Report:
             "outputs": _named_as_dicts(self.outputs),
             "nodes": [
                 {
-                    "name": n.name,
-                    "type": n.type,
-                    "params": n.params,
+                    **n.plain_fields(),
                     "inputs": _named_as_dicts(n.inputs),
                     "outputs": _named_as_dicts(n.outputs),
-                    "weights": n.weights,
-                    "macs": n.macs,
-                    "where": n.where,
-                    "reason": n.reason,
-                    "origin": n.origin,
-                    "notes": n.notes,
                     **({} if n.figures is None else {"figures": asdict(n.figures)}),
                 }
                 for n in self.nodes

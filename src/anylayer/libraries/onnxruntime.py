@@ -46,13 +46,18 @@ def has_cuda() -> bool:
     return CUDA in ort.get_available_providers()
 
 
+def silent_options() -> Any:
+    """Return the options of a session that logs nothing."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return options
+
+
 @cache
 def saturates() -> bool:
     """Return whether ONNX Runtime saturates sums of products of bytes here: see libraries.onnx.byte_product."""
     model, x, want = byte_product()
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(model.SerializeToString(), silent_options(), providers=["CPUExecutionProvider"])
     return float(session.run(None, {"x": x})[0].item()) != want
 
 

@@ -12,7 +12,7 @@ from anylayer.compile.noise import plan_noise
 from anylayer.compile.plan import GraphStep, Plan, concatenated
 from anylayer.compile.regions import Region, Regions, find_regions, kinds_of_regions, outputs_of
 from anylayer.compile.segments import EnginePart, nodes_with_operators, refine, with_parts
-from anylayer.engines import Engine, installed, layer_engines, nothing_on
+from anylayer.engines import Engine, installed, layer_engines, nothing_on, suits
 from anylayer.errors import EngineError, warn
 from anylayer.numerics import uniform_noise
 from anylayer.optimize.simplify import simplify
@@ -81,7 +81,7 @@ def _runners(compilation: Compilation, plan: Plan) -> dict[str, PlanRunner]:
     runners: dict[str, PlanRunner] = {}
     refusals: list[EngineError] = []
     for name, engine in installed(compilation.device).items():
-        if not (engine.GENERAL if compilation.exact else engine.suits(plan.graphs)):
+        if not suits(engine, plan.graphs, exact=compilation.exact):
             continue
         try:
             require_precision(name, compilation.precision)

@@ -19,6 +19,7 @@ from anylayer.network import Array, TensorType
 from anylayer.numerics import uniform_noise
 from anylayer.runtime.choice import agree
 from anylayer.runtime.model import Model
+from anylayer.runtime.timing import fastest_run
 
 _GAIN = 0.95
 """A larger batch is used if its time per sample is below this share of that of the smaller one."""
@@ -79,13 +80,7 @@ class Batches:
         """Return the seconds per sample of the fastest of several runs."""
         arrays = {name: np.repeat(x, size, axis=0) for name, x in sample.items()}
         self.model(arrays)
-        best, stop, runs = float("inf"), time.perf_counter() + _SECONDS, 0
-        while runs < _RUNS or time.perf_counter() < stop:
-            start = time.perf_counter()
-            self.model(arrays)
-            best = min(best, time.perf_counter() - start)
-            runs += 1
-        return best / size
+        return fastest_run(lambda: self.model(arrays), _SECONDS, _RUNS) / size
 
     def __call__(self, requests: Sequence[Arrays]) -> list[dict[str, Array] | AnyLayerError]:
         """Return the outputs of each request, or the error that it raises when it runs alone."""

@@ -19,7 +19,7 @@ from anylayer.compile.inputs import absent_input, advising_batch, has_open_sizes
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.plan import Plan
 from anylayer.engines import engines
-from anylayer.errors import AnyLayerError, EngineError, InputError, nearest, need, need_one_of, plural, warn
+from anylayer.errors import AnyLayerError, EngineError, InputError, need, need_one_of, plural, warn
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.runtime.compilation import Compilation, InputKey, key_of, key_of_arrays, require_precision
@@ -63,16 +63,9 @@ class Model:
     ) -> None:
         names = ("auto", "numpy", *engines())
         base, _, device = engine.partition("@")
-        need(
-            base in names,
-            f"there is no engine '{base}'{nearest(base, names)}; engines: {', '.join(names)}",
-            EngineError,
-        )
-        need(
-            not device or base != "numpy",
-            f"engine 'numpy' computes on the CPU only, not on '{device}'",
-            EngineError,
-        )
+        need_one_of(base, names, f"there is no engine '{base}'", "engines", EngineError)
+        rule = f"engine 'numpy' computes on the CPU only, not on '{device}'"
+        need(not device or base != "numpy", rule, EngineError)
         engine, on_device = (base, device) if base == "auto" else (engine, "")
         limit = max(64, 4 * (os.cpu_count() or 1))  # far more threads stall the whole machine
         need(threads is None or 0 < threads <= limit, f"threads must be 1 to {limit}, got {threads}", InputError)
@@ -224,8 +217,7 @@ class Model:
         """Refuse a buffer of an unknown output, one that cannot be written to, and one that shares memory."""
         arrays_in_use = list(arrays)
         for name, array in out.items():
-            if name not in self._targets:
-                raise InputError(f"there is no output '{name}'{nearest(name, self._targets)}")
+            need_one_of(name, self._targets, f"there is no output '{name}'")
             if not (isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.writeable):
                 raise InputError(f"out['{name}'] must be a writable C-contiguous array")
             if any(np.may_share_memory(array, other) for other in arrays_in_use):

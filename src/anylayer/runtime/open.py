@@ -17,7 +17,7 @@ from anylayer.compile.open import OpenTraces, trace_open
 from anylayer.compile.open import open_types as open_types
 from anylayer.compile.plan import GraphStep, Plan
 from anylayer.compile.symbolic import simplify_sized
-from anylayer.engines import installed
+from anylayer.engines import installed, suits
 from anylayer.errors import AnyLayerError, EngineError, need
 from anylayer.graph.expressions import symbol
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
@@ -209,8 +209,7 @@ def _suited_engines(compilation: Compilation, references: Sequence[Reference]) -
     return [
         name
         for name, engine in installed(compilation.device).items()
-        if compilation.precision in engine.PRECISIONS
-        and (engine.GENERAL or (not compilation.exact and engine.suits(graphs)))
+        if compilation.precision in engine.PRECISIONS and suits(engine, graphs, exact=compilation.exact)
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from anylayer.compile.noise import plan_noise
 from anylayer.compile.plan import GraphStep, Plan
 from anylayer.compile.segments import EnginePart, Segment, segments, with_parts
-from anylayer.engines import Engine, Program
+from anylayer.engines import Engine, Program, suits
 from anylayer.errors import EngineError
 from anylayer.network import Array
 from anylayer.optimize.simplify import simplify
@@ -102,7 +102,7 @@ class PairFinder:
         suited = {
             name: engine
             for name, engine in self.specialists.items()
-            if engine.suits([step.graph for step, piece in graphs if piece.heavy])
+            if suits(engine, [step.graph for step, piece in graphs if piece.heavy])
         }
         if not suited and (len(self.engines) < 2 or not any(piece.selects for piece in pieces)):
             return None

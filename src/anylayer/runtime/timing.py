@@ -92,6 +92,17 @@ def _turn(call: Callable[[], object], clock: Callable[[], float]) -> float:
             return best
 
 
+def fastest_run(call: Callable[[], object], seconds: float, least: int) -> float:
+    """Return the seconds of the fastest of the runs that begin within `seconds`, at least `least` of them."""
+    best, stop, runs = math.inf, time.perf_counter() + seconds, 0
+    while runs < least or time.perf_counter() < stop:
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+        runs += 1
+    return best
+
+
 def _rivals(turns: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the calls that may be the fastest and need another turn to tell. turns: the seconds of each turn."""
     least = min(turns.values(), key=min)
