@@ -173,7 +173,8 @@ class Assembly:
             part = by_node[id(traced.node)]
             for value, kind in zip(traced.node.outputs, traced.outputs):
                 if kind is not None and part.stage is None:
-                    self._shape(self.blob_of[value], fixed(kind.shape))
+                    self.blob_of[value].producer = None
+                    self.blob_of[value].reshape(*fixed(kind.shape))
             if lenient and part.traced is None and part.waiting:
                 self._fill(part, traced.bound)
                 self.traced.append(traced)
@@ -181,12 +182,6 @@ class Assembly:
     def _type(self, value: str) -> TensorType | None:
         shape = self.blob_of[value].shape
         return None if shape == (0,) else TensorType.of(shape)
-
-    @staticmethod
-    def _shape(blob: LayerBlob, shape: Shape) -> None:
-        """Give a blob that is computed its shape, with zeros as values."""
-        blob.producer = None
-        blob.reshape(*shape)
 
     def _fill(self, part: NetPart, bound: Bound | None) -> None:
         """Give a layer its weights: those of the file in the shapes that the layer asks for, or else those of its

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
 import numpy as np
@@ -18,8 +18,23 @@ from anylayer.errors import InputError, need
 from anylayer.graph.symbolic import is_symbolic
 from anylayer.network import Array, Shape
 
+if TYPE_CHECKING:
+    from anylayer.caffe.stages import EngineStage
+
 _OWN_REFERENCES = 2
 """References to an array that nothing but its blob holds: the blob's own and the argument of getrefcount."""
+
+
+class _LegacySize:
+    """The size of an axis of a blob with at most 4 axes, 1 where there is none."""
+
+    def __init__(self, axis: int) -> None:
+        self._axis = axis
+
+    def __get__(self, blob: Blob, owner: type[Blob]) -> int:
+        rule = "num, channels, height and width are sizes of blobs of at most 4 axes, this one has shape"
+        need(len(blob.shape) <= 4, f"{rule} {blob.shape}; use blob.shape", InputError)
+        return blob.shape[self._axis] if self._axis < len(blob.shape) else 1
 
 
 class Blob:
@@ -58,35 +73,7 @@ class Blob:
         """The number of values."""
         return math.prod(self.shape)
 
-    @property
-    def num(self) -> int:
-        """The size of axis 0, 1 where there is none. Only for blobs of at most 4 axes."""
-        return self._legacy(0)
-
-    @property
-    def channels(self) -> int:
-        """The size of axis 1, 1 where there is none. Only for blobs of at most 4 axes."""
-        return self._legacy(1)
-
-    @property
-    def height(self) -> int:
-        """The size of axis 2, 1 where there is none. Only for blobs of at most 4 axes."""
-        return self._legacy(2)
-
-    @property
-    def width(self) -> int:
-        """The size of axis 3, 1 where there is none. Only for blobs of at most 4 axes."""
-        return self._legacy(3)
-
-    def _legacy(self, axis: int) -> int:
-        shape = self.shape
-        need(
-            len(shape) <= 4,
-            f"num, channels, height and width are sizes of blobs of at most 4 axes, this one has shape {shape}; "
-            "use blob.shape",
-            InputError,
-        )
-        return shape[axis] if axis < len(shape) else 1
+    num, channels, height, width = (_LegacySize(axis) for axis in range(4))
 
     def reshape(self, *shape: int) -> None:
         """Change the shape. The values stay where their number does, and are zeros otherwise."""
@@ -106,29 +93,17 @@ class Blob:
         return f"<{type(self).__name__} {' '.join(map(str, self.shape))}>"
 
 
-class Producer(Protocol):
-    """The stage that computes a blob when it is read. `generation` grows with each run."""
-
-    generation: int
-
-    def fill(self, blob: LayerBlob) -> None:
-        """Compute the values of the last run, and store them in the blob."""
-
-    def handed_out(self, blob: LayerBlob) -> None:
-        """Note that a script has read the values of the last run."""
-
-
 class LayerBlob(Blob):
     """A blob that layers compute. `name` is its name in the file.
 
-    `producer` is what computed it last; the values are computed when they are read for the first time after a run,
-    unless the run has stored them.
+    `producer` is the stage that computed it last; the values are computed when they are read for the first time
+    after a run, unless the run has stored them.
     """
 
     def __init__(self, name: str, array: Array) -> None:
         super().__init__(array)
         self.name = name
-        self.producer: Producer | None = None
+        self.producer: EngineStage | None = None
         self._seen = 0
 
     @property
@@ -137,11 +112,10 @@ class LayerBlob(Blob):
         return self.producer is not None and self._seen != self.producer.generation
 
     def _read(self) -> Array:
+        array = self.current()
         if self.producer is not None:
-            if self._seen != self.producer.generation:
-                self.producer.fill(self)
             self.producer.handed_out(self)
-        return self._array
+        return array
 
     def current(self) -> Array:
         """Return the values for a run, which is not a read of the script."""

@@ -24,14 +24,10 @@ def transformer_of(
     in_ = net.inputs[0]
     made = io.Transformer({in_: net.blobs[in_].shape})
     made.set_transpose(in_, (2, 0, 1))
-    if mean is not None:
-        made.set_mean(in_, mean)
-    if input_scale is not None:
-        made.set_input_scale(in_, input_scale)
-    if raw_scale is not None:
-        made.set_raw_scale(in_, raw_scale)
-    if channel_swap is not None:
-        made.set_channel_swap(in_, channel_swap)
+    steps = {"mean": mean, "input_scale": input_scale, "raw_scale": raw_scale, "channel_swap": channel_swap}
+    for step, value in steps.items():
+        if value is not None:
+            getattr(made, f"set_{step}")(in_, value)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from anylayer.caffe.proto import caffe_pb2
-from anylayer.errors import InputError, nearest, need, plural
+from anylayer.errors import InputError, need, need_one_of, plural
 from anylayer.libraries.pillow import stored_values
 from anylayer.network import Array
 from anylayer.ops._interpolation import positions, step_of
@@ -122,14 +122,11 @@ def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int =
         f"the image has {image.shape[-1]} channels, got {new_dims}",
         InputError,
     )
-    if image.shape[-1] not in (1, 3):
-        rows = _matrix(image.shape[0], height, "align_corners", interp_order)
-        columns = _matrix(image.shape[1], width, "align_corners", interp_order)
-        return np.asarray(_interpolated(image, rows, columns), np.float32)
-    low = image.min()
-    rows = _matrix(image.shape[0], height, "half_pixel", interp_order)
-    columns = _matrix(image.shape[1], width, "half_pixel", interp_order)
-    return np.asarray(_interpolated(image - low, rows, columns) + low, np.float32)
+    coordinates, outside = ("half_pixel", image.min()) if image.shape[-1] in (1, 3) else ("align_corners", 0.0)
+    sizes = zip(image.shape, (height, width))
+    rows, columns = (_matrix(size, wanted, coordinates, interp_order) for size, wanted in sizes)
+    resized = np.einsum("ih,hwk,jw->ijk", rows, image - outside, columns, optimize=True)
+    return np.asarray(resized + outside, np.float32)
 
 
 def _matrix(size: int, wanted: int, coordinates: str, order: int) -> Array:
@@ -142,11 +139,6 @@ def _matrix(size: int, wanted: int, coordinates: str, order: int) -> Array:
         inside = (cells >= 0) & (cells < size)
         matrix[np.nonzero(inside)[0], cells[inside]] += weight[inside]
     return matrix
-
-
-def _interpolated(image: Array, rows: Array, columns: Array) -> Array:
-    found: Array = np.einsum("ih,hwk,jw->ijk", rows, image, columns, optimize=True)
-    return found
 
 
 def oversample(images: Sequence[Array], crop_dims: Sequence[int] | Array) -> Array:
@@ -187,11 +179,7 @@ class Transformer:
         self.input_scale: dict[str, float] = {}
 
     def _check(self, in_: str) -> None:
-        need(
-            in_ in self.inputs,
-            f"there is no input '{in_}'{nearest(in_, self.inputs)}; the inputs are: {', '.join(self.inputs)}",
-            InputError,
-        )
+        need_one_of(in_, self.inputs, f"there is no input '{in_}'", "the inputs are")
 
     def preprocess(self, in_: str, data: Array) -> Array:
         """Return an image (H, W, K) as an input, float32: resized, transposed, with its channels in another order,
@@ -251,26 +239,16 @@ class Transformer:
     def set_mean(self, in_: str, mean: Array) -> None:
         """Set the mean: one value per channel, or an array (K, H, W), which is resized to the input."""
         self._check(in_)
-        shape = tuple(self.inputs[in_][1:])
+        channels, *size = self.inputs[in_][1:]
         mean = np.asarray(mean)
-        if mean.ndim == 1:
-            need(
-                mean.shape[0] == shape[0],
-                f"the mean must have {shape[0]} channels, got {mean.shape[0]}",
-                ShapeError,
-            )
-            self.mean[in_] = mean[:, None, None]
-            return
+        need(mean.ndim in (1, 2, 3), f"the mean must have 1, 2 or 3 axes, got shape {mean.shape}", ShapeError)
+        is_image = mean.ndim > 1
         mean = mean[None] if mean.ndim == 2 else mean
-        need(mean.ndim == 3, f"the mean must have 1, 2 or 3 axes, got shape {mean.shape}", ShapeError)
-        need(
-            mean.shape[0] in (1, shape[0]),
-            f"the mean must have {shape[0]} channels, got {mean.shape[0]}",
-            ShapeError,
-        )
-        if mean.shape[1:] != shape[1:]:
-            mean = resize_image(mean.transpose(1, 2, 0), shape[1:]).transpose(2, 0, 1)
-        self.mean[in_] = mean
+        fits = mean.shape[0] == channels or (is_image and mean.shape[0] == 1)
+        need(fits, f"the mean must have {channels} channels, got {mean.shape[0]}", ShapeError)
+        if is_image and mean.shape[1:] != tuple(size):
+            mean = resize_image(mean.transpose(1, 2, 0), size).transpose(2, 0, 1)
+        self.mean[in_] = mean if is_image else mean[:, None, None]
 
     def set_input_scale(self, in_: str, scale: float) -> None:
         """Set the factor after the mean is subtracted."""

@@ -268,18 +268,10 @@ class Net(api.Net):
     def refresh(self) -> None:
         """Set `params` from weights that were set on the network's nodes."""
         for part in self.assembly.parts:
-            node = part.layer.node
-            for i, (weight, array) in enumerate(zip(part.view.blobs, node.blobs)):
+            for weight, array in zip(part.view.blobs, part.layer.node.blobs):
                 if weight.frozen() is not array:
                     weight.data[...] = array.reshape(weight.shape)
-                    node.blobs[i] = weight.frozen()
-                    self._forget(node)
-
-    def _forget(self, node: Node) -> None:
-        for stages in self._ranges.values():
-            for stage in stages:
-                if isinstance(stage, EngineStage) and node in stage.nodes:
-                    stage.forget()
+        self._update_weights()
 
     def compile(self, *args: Any, **options: Any) -> Model:
         """Compile with the current weights: see anylayer.Net.compile."""
@@ -328,11 +320,8 @@ class Net(api.Net):
         """Return the stages of the layers from `start` to `end`, and the blobs that they return."""
         names = self._layer_names
         for name in (start, end):
-            need(
-                name is None or name in names,
-                f"there is no layer '{name}'{nearest(str(name), names)}; there are: {', '.join(names)}",
-                InputError,
-            )
+            if name is not None:
+                need_one_of(name, names, f"there is no layer '{name}'", "there are")
         first = 0 if start is None else names.index(start)
         last = len(names) - 1 if end is None else names.index(end)
         outputs = self._output_names if end is None else self.assembly.parts[last].layer.tops

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,10 @@ class _Naming:
         return f"{type_name}{self.counts[type_name]}"
 
 
-def to_proto(*tops: Top | Function) -> NetParameter:
-    """Return the network of all layers that these tops depend on. Layers are named after their types."""
-    naming = _Naming({})
+def to_proto(*tops: Top | Function, names: Mapping[Top | Function, str] = MappingProxyType({})) -> NetParameter:
+    """Return the network of all layers that these tops depend on. Layers are named after their types, except for
+    the tops with `names`."""
+    naming = _Naming(names)
     for top in tops:
         naming.add(top)
     return NetParameter(layer=list(naming.done.values()))
@@ -163,10 +165,7 @@ class NetSpec:
                 "n.data, n.label = L.Data(..., ntop=2)",
                 InputError,
             )
-        naming = _Naming({top: name for name, top in self.tops.items()})
-        for top in self.tops.values():
-            naming.add(top)
-        return NetParameter(layer=list(naming.done.values()))
+        return to_proto(*self.tops.values(), names={top: name for name, top in self.tops.items()})
 
 
 class Layers:

@@ -178,7 +178,7 @@ class _TracedBottom(Blob):
     @property
     def diff(self) -> Array:
         if self._diff is None:
-            self._diff = _zeros(self.shape, self._array)
+            self._diff = np.zeros(self.shape, np.float32, like=self._array)
         return self._diff
 
 
@@ -186,15 +186,11 @@ class _TracedTop(Blob):
     """A top whose array is a traced one where an input is traced."""
 
     def __init__(self, like: Array | None) -> None:
-        super().__init__(_zeros((), like))
+        super().__init__(np.zeros((), np.float32, like=like))
         self._like = like
 
     def _resize(self, shape: tuple[int, ...]) -> None:
-        self._array = _zeros(shape, self._like)
-
-
-def _zeros(shape: tuple[int, ...], like: Array | None) -> Array:
-    return np.zeros(shape, np.float32) if like is None else np.zeros(shape, np.float32, like=like)
+        self._array = np.zeros(shape, np.float32, like=self._like)
 
 
 def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:

@@ -22,24 +22,8 @@ __all__ = [
 
 
 FORMATS = (
-    *(
-        "AVIF",
-        "BMP",
-        "DDS",
-        "DIB",
-        "GIF",
-        "ICO",
-        "JPEG",
-        "JPEG2000",
-        "PCX",
-        "PNG",
-        "PPM",
-        "PSD",
-        "QOI",
-        "SGI",
-        "TGA",
-    ),
-    *("TIFF", "WEBP", "XBM", "XPM"),
+    *("AVIF", "BMP", "DDS", "DIB", "GIF", "ICO", "JPEG", "JPEG2000", "PCX", "PNG"),
+    *("PPM", "PSD", "QOI", "SGI", "TGA", "TIFF", "WEBP", "XBM", "XPM"),
 )
 """The formats of images that are read. Pillow decodes them in this process; it runs other programs for some of the
 others (EPS)."""

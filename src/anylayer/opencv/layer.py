@@ -71,22 +71,19 @@ def set_weight(network: Network, entry: LayerEntry, index: int, blob: Array) -> 
     if node is None:
         raise InputError(f"layer '{entry.name}' has no weights")
     constants = [] if node.blobs else _constants(network, entry)
-    if constants:
-        need(index < len(constants), f"layer '{entry.name}' has {plural(len(constants), 'weight')}", InputError)
-        old = constants[index].blobs[0]
-        need(array.size == old.size, f"the weight has {plural(old.size, 'value')}, got {array.size}", InputError)
-        constants[index].blobs[0] = np.array(array, old.dtype, order="C").reshape(old.shape)
-        return
-    need(
-        0 <= index <= len(node.blobs), f"layer '{entry.name}' has {plural(len(node.blobs), 'weight')}", InputError
-    )
-    new = np.array(array, np.float32, order="C")
-    if index == len(node.blobs):
+    places = [(c.blobs, 0) for c in constants] or [(node.blobs, i) for i in range(len(node.blobs))]
+    may_add = not constants
+    rule = f"layer '{entry.name}' has {plural(len(places), 'weight')}"
+    need(0 <= index < len(places) + may_add, rule, InputError)
+    if index == len(places):
+        new = np.array(array, np.float32, order="C")
         node.blobs.append(new.ravel() if new.ndim == 2 and 1 in new.shape and not entry.is_matrix(index) else new)
         return
-    old = node.blobs[index]
-    need(new.size == old.size, f"the weight has {plural(old.size, 'value')}, got {new.size}", InputError)
-    node.blobs[index] = new.reshape(old.shape)
+    blobs, i = places[index]
+    rule = f"the weight has {plural(blobs[i].size, 'value')}, got {array.size}"
+    need(array.size == blobs[i].size, rule, InputError)
+    dtype = blobs[i].dtype if constants else np.float32
+    blobs[i] = np.array(array, dtype, order="C").reshape(blobs[i].shape)
 
 
 def _constants(network: Network, entry: LayerEntry) -> list[Node]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 
 from anylayer import api
@@ -36,18 +35,6 @@ def shapes_of(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[
         inputs = entry.node.inputs if entry.node is not None else entry.values
         rows.append((of([name for name in inputs if name]), of(entry.shaped_values(entry.number in last))))
     return rows
-
-
-def operations(net: api.Net, shapes: Shapes) -> int:
-    """Return twice the number of multiply-adds of one run."""
-    return 2 * net.inspect(shapes).totals["macs"]
-
-
-def consumption(net: api.Net, table: LayerTable, shapes: Shapes, layouts: Mapping[str, str]) -> tuple[int, int]:
-    """Return the bytes of the weights, and of the outputs of all layers, including the input layer."""
-    weights = sum(blob.nbytes for node in net.network.nodes for blob in node.blobs)
-    blobs = sum(4 * math.prod(shape) for _, outputs in shapes_of(net, table, shapes, layouts) for shape in outputs)
-    return weights, blobs
 
 
 def dot(network: Network, table: LayerTable) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anylayer import api
-from anylayer.errors import EngineError, InputError, given, nearest, need, plural, writing
+from anylayer.errors import EngineError, InputError, given, need, need_one_of, plural, writing
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array, Network
 from anylayer.opencv import constants as c
@@ -23,7 +24,7 @@ from anylayer.opencv.blob import Numbers, scalar
 from anylayer.opencv.buffers import NetworkFiles, content, network_files
 from anylayer.opencv.errors import converted
 from anylayer.opencv.layer import Layer, set_weight
-from anylayer.opencv.measures import consumption, dot, operations, shapes_of
+from anylayer.opencv.measures import Row, dot, shapes_of
 from anylayer.opencv.table import FIRST, LAST, LayerEntry, LayerTable, layouts_of, table_of
 from anylayer.runtime.model import Model
 
@@ -203,8 +204,7 @@ class Net:
     @converted
     def getLayersShapes(self, netInputShapes: Any) -> tuple[Any, Any, Any]:
         """Return the numbers of the layers, and the shapes of their inputs and outputs."""
-        net = self._used()
-        rows = shapes_of(net, self._table, self._shapes_by_name(netInputShapes), self._layouts)
+        rows = self._layer_shapes(netInputShapes)
         arrays = [[tuple(np.array(s, np.int32) for s in shapes) for shapes in row] for row in rows]
         numbers = np.array([entry.number for entry in self._table.entries], np.int32)
         return numbers, tuple(row[0] for row in arrays), tuple(row[1] for row in arrays)
@@ -212,12 +212,14 @@ class Net:
     @converted
     def getFLOPS(self, netInputShapes: Any) -> int:
         """Return the number of operations of one run: two for each multiply-add."""
-        return operations(self._used(), self._shapes_by_name(netInputShapes))
+        return 2 * self._used().inspect(self._shapes_by_name(netInputShapes)).totals["macs"]
 
     @converted
     def getMemoryConsumption(self, netInputShape: Any) -> tuple[int, int]:
-        """Return the bytes of all weights, and the bytes of the outputs of all layers."""
-        return consumption(self._used(), self._table, self._shapes_by_name(netInputShape), self._layouts)
+        """Return the bytes of all weights, and those of the outputs of all layers, including the input layer."""
+        rows = self._layer_shapes(netInputShape)
+        weights = sum(blob.nbytes for node in self._used().network.nodes for blob in node.blobs)
+        return weights, sum(4 * math.prod(shape) for _, outputs in rows for shape in outputs)
 
     @converted
     def getPerfProfile(self) -> tuple[int, NDArray[np.float64]]:
@@ -228,6 +230,10 @@ class Net:
         """
         frequency = getattr(sys.modules.get("cv2"), "getTickFrequency", lambda: 1e9)()
         return round(self._ticks * frequency / 1e9), np.zeros(max(0, len(self._table.entries) - 1))
+
+    def _layer_shapes(self, shapes: object) -> list[Row]:
+        """Return (input shapes, output shapes) of each layer."""
+        return shapes_of(self._used(), self._table, self._shapes_by_name(shapes), self._layouts)
 
     def _shapes_by_name(self, shapes: Any) -> dict[str, tuple[int, ...]]:
         """Return input shapes by name, in the file's order of axes; `shapes` is one shape or one per input."""
@@ -294,11 +300,7 @@ class Net:
         names = self._names
         if not name:
             return next(iter(names.values()))
-        need(
-            name in names,
-            f"there is no input '{name}'{nearest(name, names)}; inputs: {', '.join(names)}",
-            InputError,
-        )
+        need_one_of(name, names, f"there is no input '{name}'", "inputs")
         return names[name]
 
     @converted

@@ -44,11 +44,15 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
 def _from_buffers(framework: str, model: Any, config: Any) -> Net:
     names = ", ".join(_FRAMEWORKS)
     need(framework.lower() in _FRAMEWORKS, f"framework is one of {names}, got '{framework}'", InputError)
-    format, weights_first, suffixes = _FRAMEWORKS[framework.lower()]
-    first, second = content(model, "model"), content(config, "config")
-    if weights_first and second is not None:
-        first, second = second, first
-    return Net(network_files(first, second, suffixes, format))
+    weights_first = _FRAMEWORKS[framework.lower()][1] and content(config, "config") is not None
+    return _net(framework.lower(), *((config, model) if weights_first else (model, config)))
+
+
+def _net(framework: str, network: object, weights: object = None, **options: str) -> Net:
+    """Return the network of a framework from its file and that of its weights, each a path or a buffer."""
+    format, _, suffixes = _FRAMEWORKS[framework]
+    files = content(network, suffixes[0]), content(weights, suffixes[1])
+    return Net(network_files(*files, suffixes, format, **options))
 
 
 def _refuse_text_graph(config: Content | None) -> None:
@@ -75,10 +79,8 @@ def readNetFromCaffe(
 
     dialect: the fork of Caffe the file was written for, where it is not one that OpenCV 4 reads.
     """
-    suffixes = _FRAMEWORKS["caffe"][2]
-    proto = content(prototxt if bufferProto is None else bufferProto, suffixes[0])
-    model = content(caffeModel if bufferModel is None else bufferModel, suffixes[1])
-    return Net(network_files(proto, model, suffixes, "caffe", dialect=dialect))
+    files = [prototxt if bufferProto is None else bufferProto, caffeModel if bufferModel is None else bufferModel]
+    return _net("caffe", *files, dialect=dialect)
 
 
 @converted
@@ -93,18 +95,15 @@ def readNetFromTensorflow(
 
     A text graph (.pbtxt) that was written for OpenCV is refused.
     """
-    suffixes = _FRAMEWORKS["tensorflow"][2]
-    text = content(config if bufferConfig is None else bufferConfig, suffixes[1])
+    text = content(config if bufferConfig is None else bufferConfig, ".pbtxt")
     _refuse_text_graph("config.pbtxt" if isinstance(text, bytes) else text)
-    network = content(model if bufferModel is None else bufferModel, suffixes[0])
-    return Net(network_files(network, text, suffixes, "tensorflow"))
+    return _net("tensorflow", model if bufferModel is None else bufferModel, text)
 
 
 @converted
 def readNetFromONNX(onnxFile: Any = None, *, buffer: Any = None) -> Net:
     """Read an ONNX model: its path, or its content."""
-    suffixes = _FRAMEWORKS["onnx"][2]
-    return Net(network_files(content(onnxFile if buffer is None else buffer, suffixes[0]), None, suffixes, "onnx"))
+    return _net("onnx", onnxFile if buffer is None else buffer)
 
 
 @converted
@@ -116,10 +115,11 @@ def readNetFromModelOptimizer(
     bufferWeights: Any = None,
 ) -> Net:
     """Read an OpenVINO model: the .xml and the .bin, each a path or a buffer."""
-    suffixes = _FRAMEWORKS["openvino"][2]
-    network = content(xml if bufferModelConfig is None else bufferModelConfig, suffixes[0])
-    weights = content(bin if bufferWeights is None else bufferWeights, suffixes[1])
-    return Net(network_files(network, weights, suffixes, "openvino"))
+    files = [
+        xml if bufferModelConfig is None else bufferModelConfig,
+        bin if bufferWeights is None else bufferWeights,
+    ]
+    return _net("openvino", *files)
 
 
 @converted
