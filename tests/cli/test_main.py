@@ -89,7 +89,7 @@ def test_debug_raises_exception(anylayer_command, tmp_path):
 def _failing(error):
     @click.command(cls=Command)
     @click.option("--debug", is_flag=True)
-    def command(debug):
+    def command():
         raise error
 
     return command

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,34 +17,32 @@ _MAX_ARRAY_BYTES = 1 << 33
 _OBJECTS = "the array holds Python objects, which are not read; save it with a dtype of numbers"
 
 
-def read_npy(path: Path) -> Array:
-    """Read an .npy file. Raises FileError where its header claims more data than the file has."""
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Raise FileError for a file that does not exist, and for one that is not of this kind."""
     with at(str(path)):
         try:
-            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-            return np.array(mapped)
-        except FileNotFoundError:
-            raise FileError("there is no such file") from None
-        except (OSError, FileError):
-            raise
-        except Exception as error:  # NumPy raises many types of errors for a broken header
-            text = _first_line(error)
-            need("Python objects" not in text, _OBJECTS, FileError)
-            raise FileError(f"this is not an .npy file: {text}") from None
-
-
-def read_npz(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz file by name. Raises FileError for a header that claims too much data."""
-    with at(str(path)):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return {e.filename.removesuffix(".npy"): _entry(archive, e) for e in archive.infolist()}
+            yield
         except FileNotFoundError:
             raise FileError("there is no such file") from None
         except (OSError, FileError):
             raise
         except Exception as error:  # NumPy and zipfile raise many types of errors
-            raise FileError(f"this is not an .npz file: {_first_line(error)}") from None
+            text = (str(error).splitlines() or [type(error).__name__])[0]
+            need("Python objects" not in text, _OBJECTS, FileError)
+            raise FileError(f"this is not an {kind} file: {text}") from None
+
+
+def read_npy(path: Path) -> Array:
+    """Read an .npy file. Raises FileError where its header claims more data than the file has."""
+    with _reading(path, ".npy"):
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Read the arrays of an .npz file by name. Raises FileError for a header that claims too much data."""
+    with _reading(path, ".npz"), zipfile.ZipFile(path) as archive:
+        return {e.filename.removesuffix(".npy"): _entry(archive, e) for e in archive.infolist()}
 
 
 def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
@@ -59,10 +59,6 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
             raise FileError(f"array '{entry.filename}' has {entry.file_size} bytes, but {needs}")
     with archive.open(entry) as file:
         return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def numeric(array: Array, path: Path) -> Array:

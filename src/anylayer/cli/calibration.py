@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import overload
 
 import numpy as np
 
@@ -32,13 +31,7 @@ class Pictures(Sequence[dict[str, Array]]):
     def __len__(self) -> int:
         return math.ceil(len(self.items) / self.samples)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Array]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Array]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Array] | list[dict[str, Array]]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> dict[str, Array]:  # type: ignore[override]  # sets are taken one by one
         items = [self.items[(index * self.samples + i) % len(self.items)] for i in range(self.samples)]
         sets = [self.loader.load(item).arrays for item in items]
         arrays = {name: np.concatenate([one[name] for one in sets]) for name in sets[0]}

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FIRST = ("-i", "-o", "-l", "-e")
-"""The options that --help lists first."""
+_FIRST, _LAST = ("-i", "-o", "-l", "-e"), ("-q", "--debug")
+"""The options that --help lists first, and those that it lists last."""
 
 
 class ReadingOption(click.Option):
@@ -66,7 +66,7 @@ class Command(click.Command):
 
         def place(parameter: click.Parameter) -> int:
             names = [name for name in _FIRST if name in parameter.opts]
-            return _FIRST.index(names[0]) if names else len(_FIRST)
+            return _FIRST.index(names[0]) if names else len(_FIRST) + any(n in _LAST for n in parameter.opts)
 
         return sorted(super().get_params(ctx), key=place)
 
@@ -91,7 +91,7 @@ class Command(click.Command):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
-        if ctx.params.get("debug"):
+        if ctx.params.pop("debug", False):
             _choose_device(ctx.params)
             return super().invoke(ctx)
         try:
@@ -359,7 +359,16 @@ def threads_option(function: F) -> F:
     return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)(function)
 
 
-def talk_options(function: F) -> F:
+def make_command(example: str, cls: type[Command] = TakesInputs) -> Callable[[F], click.Command]:
+    """Make a function a command with --quiet and --debug, whose help ends with an example."""
+
+    def decorate(function: F) -> click.Command:
+        return click.command(cls=cls, epilog=f"\b\nExample:\n  {example}")(_talk_options(function))
+
+    return decorate
+
+
+def _talk_options(function: F) -> F:
     """Add --quiet and --debug."""
     return apply(
         function,

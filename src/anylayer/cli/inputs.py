@@ -15,7 +15,7 @@ from anylayer.cli.command import say
 from anylayer.cli.items import Item, items_of
 from anylayer.compile.inputs import has_open_sizes, input_types
 from anylayer.compile.plan import require_types
-from anylayer.errors import InputError, at, nearest, need
+from anylayer.errors import InputError, at, need, need_one_of
 from anylayer.images.preprocess import Placement, Recipe, Scale, as_input, prepare, recipe_for
 from anylayer.network import Array, TensorType
 from anylayer.runtime.order import transposed_inputs
@@ -167,12 +167,7 @@ class Loader:
                 raise InputError(f"there is no array '{name}'; the file holds {', '.join(arrays)}", str(path))
             return {name: array}
         for key in arrays:
-            need(
-                key in self.types,
-                f"{path}: the network has no input '{key}'{nearest(key, self.types)}; its inputs: "
-                f"{', '.join(self.types)}",
-                InputError,
-            )
+            need_one_of(key, self.types, f"{path}: the network has no input '{key}'", "its inputs")
         return arrays
 
     def describe(self, item: Item) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.cli.arrays import read_npy
-from anylayer.errors import FileError, InputError, nearest, need, plural
+from anylayer.errors import FileError, InputError, need, need_one_of, plural
 from anylayer.network import Array
 
 _OTHERS = {
@@ -93,11 +93,8 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
             return name, [_literal(rest)]
         return name, list(_files(Path(rest)))
     path = Path(spec)
-    need(
-        path.exists() or not equals,
-        f"the network has no input '{name}'{nearest(name, names)}; its inputs: {', '.join(names)}",
-        InputError,
-    )
+    if equals and not path.exists():
+        need_one_of(name, names, f"the network has no input '{name}'", "its inputs")
     return "" if path.suffix.lower() == ".npz" else names[0], list(_files(path))
 
 

@@ -68,7 +68,8 @@ class Presenter:
         if self.as_json:
             echo(cli.files.to_json(self._json_data(data, written)))
         if skipped:
-            say(f"{skipped} of {plural(len(items), 'input')} could not be read and {_were(skipped)} skipped")
+            verb = "was" if skipped == 1 else "were"
+            say(f"{skipped} of {plural(len(items), 'input')} could not be read and {verb} skipped")
         return skipped
 
     def show(
@@ -127,10 +128,6 @@ class Presenter:
             "results": data,
             "written": [w.removeprefix("wrote ").split(": ")[0] for w in written],
         }
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
 
 
 def layer_lines(net: Net, model: Model) -> Iterator[str]:

@@ -72,13 +72,11 @@ class Runner:
         """Return an item's arrays. If it cannot be read, return the reason, or raise the error of an only item."""
         try:
             return self.loader.load(item)
-        except AnyLayerError as error:
+        except (AnyLayerError, OSError) as error:
             if alone:
                 raise
-            return str(error)
-        except OSError as error:
-            if alone:
-                raise
+            if isinstance(error, AnyLayerError):
+                return str(error)
             return f"{error.filename or item.source}: {error.strerror or error}"
 
     def one(self, loaded: Loaded) -> Outputs:
@@ -99,7 +97,10 @@ class Runner:
             self._decided = True
             return self._choose_way(frames, size)
         if not self._shapes and self._file_batch() > 1:
-            return self._first_frame(frames)
+            try:
+                return [self._run(frame) for frame in frames]
+            except AnyLayerError as error:
+                return self._run_padded(frames, error)
         is_new = (
             tuple((n, (self.batch_size * a.shape[0], *a.shape[1:])) for n, a in frames[0].items())
             not in self._shapes
@@ -120,10 +121,8 @@ class Runner:
             singles = []
         alone, self.seconds = self.seconds, []
         if self.model is not None and _is_single_sample(self.model.engine):
-            self.seconds, self.why_single = (
-                alone,
-                f"one by one: engine '{self.model.engine}' does not support batches",
-            )
+            self.seconds = alone
+            self.why_single = f"one by one: engine '{self.model.engine}' does not support batches"
             return singles
         try:
             wholes = self._batch(frames, count)
@@ -140,13 +139,6 @@ class Runner:
         took = f"{duration(min(self.seconds))} per frame in a batch of {count}, {duration(median(alone))} alone"
         self.seconds, self.why_single = alone, f"one by one, because it is faster: {took}"
         return singles
-
-    def _first_frame(self, frames: Sequence[Mapping[str, Array]]) -> list[Outputs]:
-        """Run the first frame. If the network accepts only the batch size of its file, pad the batch."""
-        try:
-            return [self._run(frame) for frame in frames]
-        except AnyLayerError as error:
-            return self._run_padded(frames, error)
 
     def _run_padded(self, frames: Sequence[Mapping[str, Array]], error: AnyLayerError) -> list[Outputs]:
         """Run frames that failed with `error` as a padded batch of the file's size, or raise `error`."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from anylayer.errors import plural
+from anylayer.errors import plural, shortened
 from anylayer.layer.opencv import opencv_params
 from anylayer.layer.order import ORDERS, permuted
 from anylayer.network import Flag, Network, Node, TensorType
@@ -122,7 +122,7 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
     for i, blob in enumerate(node.blobs):
         lines.append(f"  blob {i}: {blob.dtype}{list(blob.shape)}")
     for key, value in values.items():
-        lines.append(f"  {_doc(key)}: {_doc(_short(_literal(value)))}")
+        lines.append(f"  {_doc(key)}: {_doc(_short(value))}")
     return lines
 
 
@@ -139,7 +139,7 @@ def _fields(nodes: Sequence[tuple[Node, NodeReport]], flat: Sequence[Mapping[str
             line = f"self.{attribute} = params[{_quote(name)}]"
         else:
             line = f"self.{attribute} = params.get({_quote(name)})"
-        shown = list(dict.fromkeys(_short(_literal(v)) for v in present))
+        shown = list(dict.fromkeys(map(_short, present)))
         note = ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
         if len(present) < len(values):
             note += f"; not in {len(values) - len(present)} of {plural(len(values), 'layer')}"
@@ -155,8 +155,7 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
     counts = {len(n.inputs) for n, _ in nodes}
     lines = []
     if len(counts) == 1 and 1 <= (number := counts.pop()) <= 8:
-        names = _names(number)
-        lines.append(f"({names[0]},) = inputs" if number == 1 else f"{', '.join(names)} = inputs")
+        lines.append("(x,) = inputs" if number == 1 else f"{', '.join(f'x{i}' for i in range(number))} = inputs")
         lines[-1] += "  # " + "; ".join(_types(*nodes[0]))
     outputs = sorted({len(n.outputs) for n, _ in nodes})
     several = " or ".join(map(str, outputs))
@@ -168,10 +167,6 @@ def _forward(type_: str, nodes: Sequence[tuple[Node, NodeReport]]) -> list[str]:
         ")",
     ]
     return lines
-
-
-def _names(number: int) -> list[str]:
-    return ["x"] if number == 1 else [f"x{i}" for i in range(number)]
 
 
 def _types(node: Node, report: NodeReport) -> list[str]:
@@ -234,8 +229,8 @@ def _is_program(value: object) -> bool:
     return any(isinstance(v, str) and len(v) > _PROGRAM_LENGTH for v in values)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 3]}..."
+def _short(value: object) -> str:
+    return shortened(_literal(value), _MAX_VALUE_LENGTH)
 
 
 def _doc(text: object) -> str:

@@ -15,7 +15,6 @@ from anylayer.cli.command import (
     seed_option,
     shape_option,
     shapes_of,
-    talk_options,
 )
 from anylayer.cli.inputs import feed
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 def trial_options(function: F) -> F:
     """Add the options for inputs and weights, --json, --quiet and --debug; see `trial`."""
     noise = input_option("an image, .npy or .npz; other inputs are seeded noise")
-    return apply(function, [noise, seed_option, random_weights_option, shape_option, json_option, talk_options])
+    return apply(function, [noise, seed_option, random_weights_option, shape_option, json_option])
 
 
 def trial(options: Mapping[str, Any]) -> tuple[Net, dict[str, Array]]:

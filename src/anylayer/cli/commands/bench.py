@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     engine_option,
+    make_command,
     network_options,
     say,
     seconds_option,
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from anylayer.runtime.model import Model
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino",
-)
+@make_command("anylayer bench deploy.prototxt --random-weights -e onnxruntime -e openvino")
 @network_options
 @engine_option(multiple=True, default="auto")
 @threads_option

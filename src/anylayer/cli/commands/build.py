@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
-from anylayer.cli.command import Command, say, talk_options
+from anylayer.cli.command import Command, make_command, say
 from anylayer.errors import InputError, need
 from anylayer.kernels.compiler import Build
 from anylayer.kernels.compiler import compiler as find_compiler
 from anylayer.kernels.files import is_library
 
 
-@click.command(
-    cls=Command,
-    epilog="\b\nExample:\n  anylayer build layer.cpp -o liblayer.so\n"
-    "  anylayer run deploy.prototxt weights.caffemodel -l liblayer.so",
+@make_command(
+    "anylayer build layer.cpp -o liblayer.so\n  anylayer run deploy.prototxt weights.caffemodel -l liblayer.so",
+    Command,
 )
 @click.argument("sources", metavar="SOURCE.cpp...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The library to write.")
@@ -26,7 +25,6 @@ from anylayer.kernels.files import is_library
 @click.option(
     "--flag", "flags", multiple=True, metavar="WORD", help="An argument for the compiler, such as -fopenmp."
 )
-@talk_options
 def command(
     sources: tuple[Path, ...],
     out: Path,
@@ -34,7 +32,6 @@ def command(
     native: bool,
     flags: tuple[str, ...],
     quiet: bool,
-    debug: bool,
 ) -> None:
     """Compile C++ files that include anylayer/layer.hpp into a shared library, with the system's compiler.
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from anylayer.cli.command import Command, echo, json_option, say, show, talk_options
+from anylayer.cli.command import Command, echo, json_option, make_command, say, show
 from anylayer.cli.files import to_json
 from anylayer.errors import plural
 from anylayer.inspect.tables import Column, duration
@@ -21,11 +21,10 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command, epilog="\b\nExample:\n  anylayer cache --drop")
+@make_command("anylayer cache --drop", Command)
 @click.option("--drop", is_flag=True, help="Delete all of it. It is made again when it is needed.")
 @json_option
-@talk_options
-def command(drop: bool, as_json: bool, quiet: bool, debug: bool) -> None:
+def command(drop: bool, as_json: bool, quiet: bool) -> None:
     """Show the choices of engine auto, and count the compiled kernels; with --drop, delete them.
 
     A choice holds for one network with its weights, input shapes and number of threads, on this machine, with the

@@ -19,7 +19,6 @@ from anylayer.api import Net, read_options
 from anylayer.cli.command import (
     F,
     ImageOption,
-    TakesInputs,
     apply,
     completing,
     console,
@@ -27,6 +26,7 @@ from anylayer.cli.command import (
     echo,
     input_option,
     json_option,
+    make_command,
     network_options,
     open_shape_option,
     random_weights_option,
@@ -34,7 +34,6 @@ from anylayer.cli.command import (
     say,
     seed_option,
     shapes_of,
-    talk_options,
     to_size,
 )
 from anylayer.cli.files import to_json
@@ -141,10 +140,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
     return settings
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer convert deploy.prototxt weights.caffemodel -l layers.py -o net.onnx",
-)
+@make_command("anylayer convert deploy.prototxt weights.caffemodel -l layers.py -o net.onnx")
 @network_options
 @target_options
 @input_option("an image, .npy or .npz; others are seeded noise")
@@ -169,7 +165,6 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 @random_weights_option
 @open_shape_option
 @json_option
-@talk_options
 def command(**options: Any) -> None:
     """Write a network in another format. Your layers become its operators, too.
 

@@ -11,17 +11,16 @@ import click
 import anylayer
 from anylayer.api import read_options
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     input_option,
     json_option,
+    make_command,
     read_net,
     reading_options,
     say,
     seed_option,
     shape_option,
     shapes_of,
-    talk_options,
     terminal_width,
 )
 from anylayer.cli.files import to_json
@@ -42,10 +41,9 @@ _PAIR = 2
 _BAD: dict[str, Any] = {"fg": "red", "bold": True}
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExamples:\n  anylayer diff deploy.prototxt net.caffemodel converted.onnx"
-    "\n  anylayer diff model.h5 model.onnx -i cat.jpg -o diff.html",
+@make_command(
+    "anylayer diff deploy.prototxt net.caffemodel converted.onnx"
+    "\n  anylayer diff model.h5 model.onnx -i cat.jpg -o diff.html"
 )
 @click.argument(
     "files", nargs=-1, required=True, metavar="A [WEIGHTS] B [WEIGHTS]", type=click.Path(path_type=Path)
@@ -61,7 +59,6 @@ _BAD: dict[str, Any] = {"fg": "red", "bold": True}
 @shape_option
 @seed_option
 @json_option
-@talk_options
 def command(
     files: tuple[Path, ...], out: Path | None, names: tuple[str, ...], every: bool, **options: Any
 ) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     completing,
     echo,
     input_option,
     json_option,
+    make_command,
     network_options,
     random_weights_option,
     read_net,
@@ -21,7 +21,6 @@ from anylayer.cli.command import (
     seed_option,
     shape_option,
     shapes_of,
-    talk_options,
 )
 from anylayer.cli.commands.convert import batch_of, settings_option, spinner
 from anylayer.cli.files import to_json
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
     from anylayer.convert.generation import Generation
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer generate net.prototxt net.caffemodel --for pytorch -o project",
-)
+@make_command("anylayer generate net.prototxt net.caffemodel --for pytorch -o project")
 @network_options
 @click.option(
     "--for",
@@ -61,7 +57,6 @@ if TYPE_CHECKING:
 @random_weights_option
 @shape_option
 @json_option
-@talk_options
 def command(**options: Any) -> None:
     """Write a network as a project in source code. All layers, including yours, become code, which does not need
     anylayer.

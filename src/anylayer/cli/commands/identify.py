@@ -11,17 +11,16 @@ import click
 
 from anylayer.cli.arrays import read_npy, read_npz
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     input_option,
     json_option,
+    make_command,
     network_options,
     read_net,
     say,
     shape_option,
     shapes_of,
     show,
-    talk_options,
     terminal_width,
 )
 from anylayer.cli.files import to_json
@@ -39,10 +38,7 @@ if TYPE_CHECKING:
 _COLUMNS = (Column("meaning", 12, "wrap"), Column("difference"), Column("why", 12, "wrap"))
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer identify net.prototxt net.caffemodel -i in.npz --expect out.npz",
-)
+@make_command("anylayer identify net.prototxt net.caffemodel -i in.npz --expect out.npz")
 @network_options
 @input_option("an .npz with an array per input, an .npy, or an image")
 @click.option(
@@ -62,7 +58,6 @@ _COLUMNS = (Column("meaning", 12, "wrap"), Column("difference"), Column("why", 1
 )
 @shape_option
 @json_option
-@talk_options
 def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: bool, **options: Any) -> None:
     """Run every meaning of each ambiguous layer, and name the dialect that reproduces the numbers.
 

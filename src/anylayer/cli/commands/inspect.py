@@ -11,11 +11,11 @@ from anylayer.cli.command import (
     Command,
     echo,
     json_option,
+    make_command,
     network_options,
     open_shape_option,
     read_net,
     shapes_of,
-    talk_options,
     terminal_width,
 )
 from anylayer.cli.files import to_json
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from anylayer.inspect.report import Report
 
 
-@click.command(
-    cls=Command,
-    epilog="\b\nExample:\n  anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300",
-)
+@make_command("anylayer inspect deploy.prototxt weights.caffemodel --shape data=1,3,300,300", Command)
 @network_options
 @open_shape_option
 @click.option("--edges", is_flag=True, help="Show the inputs and outputs of each node by name.")
 @click.option("--all", "every", is_flag=True, help="Also show nodes that only hold or compute constants.")
 @click.option("--why", "node", metavar="NODE", help="Show which rules replace NODE, and why others do not.")
 @json_option
-@talk_options
 def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Show the nodes of a network: type, params, shapes, weights, multiply-adds, and where each node runs.
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.cli.command import Command, echo, json_option, show, talk_options
+from anylayer.cli.command import Command, echo, json_option, make_command, show
 from anylayer.cli.files import to_json
-from anylayer.errors import InputError, nearest, need, plural
+from anylayer.errors import InputError, nearest, need_one_of, plural
 from anylayer.folders import modules
 from anylayer.inspect.tables import Column
 from anylayer.kernels.abi import VERSION
@@ -46,10 +46,7 @@ def _complete_types(context: click.Context, parameter: click.Parameter, start: s
     return [name for name in registry.types() if name.lower().startswith(start.lower())]
 
 
-@click.command(
-    cls=Command,
-    epilog="\b\nExample:\n  anylayer layers Interp",
-)
+@make_command("anylayer layers Interp", Command)
 @click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1, shell_complete=_complete_types)
 @click.option(
     "--format",
@@ -59,8 +56,7 @@ def _complete_types(context: click.Context, parameter: click.Parameter, start: s
     help="The format of the layers: keras, onnx, ... [caffe].",
 )
 @json_option
-@talk_options
-def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug: bool) -> None:
+def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool) -> None:
     """List the built-in layer types; for each TYPE given, its fields with their types, defaults and meaning.
 
     For a library of native layers (anylayer build), list the layer types that it holds. The library is loaded.
@@ -74,8 +70,7 @@ def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool, debug:
         if not types:
             return
     formats = modules("layers")
-    missing = f"there are no layers of format '{fmt}'{nearest(fmt, formats)}; formats: {', '.join(formats)}"
-    need(fmt in formats, missing, InputError)
+    need_one_of(fmt, formats, f"there are no layers of format '{fmt}'", "formats")
     registry = Registry.of(fmt)
     definitions = _find(registry, types) if types else registry.definitions()
     if as_json:

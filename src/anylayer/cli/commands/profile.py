@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     engine_option,
+    make_command,
     network_options,
     say,
     seconds_option,
@@ -23,10 +23,7 @@ from anylayer.cli.trials import trial, trial_options
 from anylayer.inspect.profile_listing import lines
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer profile net.prototxt --random-weights -e openvino --trace t.json",
-)
+@make_command("anylayer profile net.prototxt --random-weights -e openvino --trace t.json")
 @network_options
 @engine_option()
 @threads_option

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     engine_option,
+    make_command,
     network_options,
     read_net,
     say,
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from anylayer.network import Array
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer report deploy.prototxt weights.caffemodel -i a.jpg -o report.html",
-)
+@make_command("anylayer report deploy.prototxt weights.caffemodel -i a.jpg -o report.html")
 @network_options
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The HTML file to write.")
 @image_options
@@ -60,7 +57,10 @@ def command(**options: Any) -> None:
     """
     net = read_net(options)
     shapes = shapes_of(net, options["shapes"])
-    arrays, images = _inputs(net, options, shapes)
+    images: dict[str, Array] = {}
+    arrays = None  # seeded noise
+    if options["inputs"]:
+        arrays = feed(net, options["inputs"], shapes, options["seed"], preprocessing_of(options), images)
     if options["random_weights"]:
         known_shapes = shapes if arrays is None else {name: array.shape for name, array in arrays.items()}
         net.fill(options["seed"], known_shapes)
@@ -71,18 +71,6 @@ def command(**options: Any) -> None:
     for gap in report.measured.gaps if report.measured is not None else ():
         say(f"note: {gap}", options["quiet"])
     say(f"wrote {options['out']}", options["quiet"])
-
-
-def _inputs(
-    net: Net, options: dict[str, Any], shapes: dict[str, tuple[Any, ...]]
-) -> tuple[dict[str, Array] | None, dict[str, Array]]:
-    """Return the arrays of -i, and the images that they were made from, by the input's name. None means seeded
-    noise."""
-    if not options["inputs"]:
-        return None, {}
-    images: dict[str, Array] = {}
-    arrays = feed(net, options["inputs"], shapes, options["seed"], preprocessing_of(options), images)
-    return arrays, images
 
 
 def _measure(

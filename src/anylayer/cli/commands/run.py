@@ -10,18 +10,17 @@ import click
 from anylayer import cli
 from anylayer.cli.command import (
     F,
-    TakesInputs,
     apply,
     engine_option,
     input_option,
     json_option,
+    make_command,
     network_options,
     random_weights_option,
     ray_option,
     read_net,
     shape_option,
     shapes_of,
-    talk_options,
     threads_option,
 )
 from anylayer.cli.image_options import image_options, preprocessing_of
@@ -77,10 +76,7 @@ def result_options(function: F) -> F:
     )
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer run net.prototxt net.caffemodel -l layers.py -i a.jpg -o edges.png",
-)
+@make_command("anylayer run net.prototxt net.caffemodel -l layers.py -i a.jpg -o edges.png")
 @network_options
 @input_option("an image, .npy, .npz, folder, values [1, 2], video or camera number")
 @image_options
@@ -103,7 +99,6 @@ def result_options(function: F) -> F:
 @random_weights_option
 @shape_option
 @ray_option(is_flag_too=True)
-@talk_options
 def command(**options: Any) -> None:
     """Run a network and show its classes, detections, or a summary of maps.
 

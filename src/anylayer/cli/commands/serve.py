@@ -15,13 +15,13 @@ import click
 from anylayer.cli.command import (
     Command,
     engine_option,
+    make_command,
     open_shape_option,
     random_weights_option,
     ray_option,
     read_net,
     reading_options,
     say,
-    talk_options,
     threads_option,
 )
 from anylayer.cli.image_options import image_options, preprocessing_of
@@ -39,11 +39,11 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
 """A file with one of these suffixes that follows a model has its weights."""
 
 
-@click.command(
-    cls=Command,
-    epilog="\b\nExample:\n  anylayer serve deploy.prototxt weights.caffemodel -l layers.py\n"
+@make_command(
+    "anylayer serve deploy.prototxt weights.caffemodel -l layers.py\n"
     "  curl -H 'Content-Type: image/jpeg' --data-binary @a.jpg \\\n"
     "    localhost:8000/v2/models/deploy/infer",
+    Command,
 )
 @click.argument("models", nargs=-1, required=True, metavar="[NAME=]MODEL [WEIGHTS] ...")
 @reading_options
@@ -76,7 +76,6 @@ _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin", ".npz")
     help="Serve metrics as Prometheus text at this port of this machine.",
 )
 @ray_option(is_flag_too=False)
-@talk_options
 def command(**options: Any) -> None:
     """Serve networks until the command is interrupted, on Ray Serve (pip install 'ray[serve,data]').
 

@@ -10,22 +10,19 @@ import click
 from anylayer.cli.command import (
     Command,
     echo,
+    make_command,
     network_options,
     read_net,
     say,
     shape_option,
     shapes_of,
-    talk_options,
 )
 from anylayer.cli.files import write_text
 from anylayer.cli.stubs import stub_file
-from anylayer.errors import InputError, nearest, need, plural
+from anylayer.errors import InputError, need, need_one_of, plural
 
 
-@click.command(
-    cls=Command,
-    epilog="\b\nExample:\n  anylayer stub deploy.prototxt weights.caffemodel -o layers.py",
-)
+@make_command("anylayer stub deploy.prototxt weights.caffemodel -o layers.py", Command)
 @network_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write [stdout].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
@@ -33,7 +30,6 @@ from anylayer.errors import InputError, nearest, need, plural
     "--type", "types", multiple=True, metavar="TYPE", help="Write a class for this type, even if it is known."
 )
 @shape_option
-@talk_options
 def command(
     out: Path | None,
     force: bool,
@@ -53,8 +49,7 @@ def command(
     names = {id(n): n.name for n in net.unknown if net.definitions[n.type]}  # layers that are programs in the file
     existing = {n.type for n in net.network.nodes} | set(names.values())
     for type_ in types:
-        missing = f"{options['model']}: there is no layer of type '{type_}'{nearest(type_, existing)}"
-        need(type_ in existing, missing, InputError)
+        need_one_of(type_, existing, f"{options['model']}: there is no layer of type '{type_}'")
     nodes = [n for n in net.network.nodes if {n.type, names.get(id(n))} & set(types)] if types else net.unknown
     stub_types = list(dict.fromkeys(names.get(id(n), n.type) for n in nodes))
     report = net.inspect(shapes_of(net, options["shapes"]) or None)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     engine_option,
+    make_command,
     network_options,
     say,
     show,
@@ -32,10 +32,7 @@ _NODE = (Column("node", 8, "middle", worth=8), Column("type", 7, "middle"))
 _WRONG = {"fg": "red", "bold": True}
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer verify deploy.prototxt weights.caffemodel -l layers.py",
-)
+@make_command("anylayer verify deploy.prototxt weights.caffemodel -l layers.py")
 @network_options
 @engine_option(*engines(), multiple=True, default="all", means="all that run every graph on the CPU")
 @trial_options

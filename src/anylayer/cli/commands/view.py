@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from anylayer.cli.command import (
-    TakesInputs,
     engine_option,
+    make_command,
     network_options,
     read_net,
     say,
@@ -24,10 +24,7 @@ from anylayer.cli.trials import trial_options
 from anylayer.errors import InputError
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer view deploy.prototxt weights.caffemodel -l layers.py",
-)
+@make_command("anylayer view deploy.prototxt weights.caffemodel -l layers.py")
 @network_options
 @engine_option()
 @threads_option

@@ -9,10 +9,10 @@ import click
 
 import anylayer
 from anylayer.cli.command import (
-    TakesInputs,
     echo,
     input_option,
     json_option,
+    make_command,
     network_options,
     read_net,
     reading_of,
@@ -20,17 +20,13 @@ from anylayer.cli.command import (
     seed_option,
     shape_option,
     shapes_of,
-    talk_options,
 )
 from anylayer.cli.commands.convert import batch_of, spinner
 from anylayer.cli.files import to_json
 from anylayer.cli.inputs import feed
 
 
-@click.command(
-    cls=TakesInputs,
-    epilog="\b\nExample:\n  anylayer weights net.prototxt net.caffemodel trained.pt -o new.caffemodel",
-)
+@make_command("anylayer weights net.prototxt net.caffemodel trained.pt -o new.caffemodel")
 @network_options
 @click.argument("state", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -45,7 +41,6 @@ from anylayer.cli.inputs import feed
 @seed_option
 @shape_option
 @json_option
-@talk_options
 def command(**options: Any) -> None:
     """Write the weights of a Caffe or Keras network again, as they were trained in PyTorch.
 
