@@ -144,7 +144,7 @@ _BOUNDS = {"max": "at_least", "min": "at_most"}
 
 
 _FORMS = {
-    "min": "std::min<int64_t>({}, {})", "max": "std::max<int64_t>({}, {})", "//": "floor_quotient({}, {})",
+    "min": "smaller({}, {})", "max": "larger({}, {})", "//": "floor_quotient({}, {})",
     "double": "double({})", "integer": "int64_t({})", "call": "std::{}({})", "argument": "{}", "symbol": "{}",
 }  # fmt: skip
 """How C++ spells index expressions: see Arithmetic."""

@@ -337,7 +337,8 @@ def _repeats(op: Op, i: int, v: Value) -> float:
         return max(1.0, count * float(int((op.inputs[0] or v).shape[-1])) / size)
     if op.op == "TopK" and i == 0:
         return float(int(v.shape[op["axis"]]))
-    return 1.0 if op.op in NESTS or op in SHORTENS or op.op == "Concat" else count / size
+    once = op.op in NESTS or op in SHORTENS or op.op == "Concat" or (op.op == "Pad" and op["mode"] == "constant")
+    return 1.0 if once else count / size
 
 
 def _count(v: Value) -> int:

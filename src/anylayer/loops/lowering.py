@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -27,7 +29,7 @@ from anylayer.loops.ir import (
     Store,
 )
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
-from anylayer.loops.scalars import Scalars, divisions, divisors
+from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
 from anylayer.loops.space import Space
 from anylayer.network import Array
 
@@ -35,6 +37,8 @@ _EXACT = 2**24
 """Integers below this are exact in every dtype of floats."""
 _FEW = 64
 """The largest number of elements of a constant, computed from sizes, of which an expression selects one."""
+_MAX_CUTS = 4
+"""The largest number of indices at which a loop is cut, so that the code stays short."""
 Index = list[Expression]
 T = TypeVar("T")
 Element = Callable[["Lowering", Op, int, Index], Scalar]
@@ -372,9 +376,15 @@ class Lowering:
                     if other.divisions <= best.divisions:
                         best, groups = other, tried
                     at -= 1
+        splits: Mapping[int, Sequence[Expression]] = {}
         if self.splits:
-            best = self._split(best, groups, shape, store)
-        self.flush(best.statements)
+            best, splits = self._split(best, groups, shape, store)
+        if groups and len(groups[-1]) == 1 and len(groups) - 1 not in splits and not self.by_element:
+            name, extent = best.loops[-1]
+            cuts = changes(best.inner, self.scalars, name, extent.constant or 0)
+            if 0 < len(cuts) <= _MAX_CUTS:
+                best = self._nest(groups, shape, store, splits, cuts)
+        self.flush(best.statements if self.by_element else loops_by_condition(best.statements, self.scalars))
 
     def _split(
         self,
@@ -382,9 +392,9 @@ class Lowering:
         groups: Sequence[Sequence[int]],
         shape: Sequence[Expression],
         store: Callable[[Index], list[Statement]],
-    ) -> _Nest:
+    ) -> tuple[_Nest, Mapping[int, Sequence[Expression]]]:
         """Return loops in which a loop whose variable is divided by a factor of its extent is split into two
-        loops.
+        loops, and the `splits` of `_nest` that they are.
         """
         splits: dict[int, tuple[Expression, ...]] = {}
         for at in range(len(groups)):
@@ -399,7 +409,7 @@ class Lowering:
                         if other.divisions < best.divisions:
                             splits, best, found = tried, other, True
                             break
-        return best
+        return best, splits
 
     def _nest(
         self,
@@ -407,10 +417,12 @@ class Lowering:
         shape: Sequence[Expression],
         store: Callable[[Index], list[Statement]],
         splits: Mapping[int, Sequence[Expression]] = MappingProxyType({}),
+        cuts: Sequence[int] = (),
     ) -> _Nest:
         """Return loops over groups of axes.
 
-        splits: the extents of the inner loops of groups that have several loops, the innermost first.
+        splits: the extents of the inner loops of groups that have several loops, the innermost first. cuts: the
+        indices at which the innermost loop, over one axis, is cut into several loops.
         """
         index: Index = [constant(0)] * len(shape)
         loops, variables = [], []
@@ -431,10 +443,30 @@ class Lowering:
             for a in reversed(group):
                 index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
                 rest = self.space.quotient(rest, shape[a])
+        last = 0 if self.by_element else 1 + len(splits.get(len(groups) - 1, ()))
+        if cuts:
+            _, extent = loops.pop()
+            ends, last = [0, *cuts, extent.constant or 0], 0
+            store = self._cut(store, groups[-1][0], ends, parallel=not loops)
         before, inner = self.scoped([name for name, _ in loops], lambda: store(index))
         inner = [*before, *inner]
-        last = 0 if self.by_element else 1 + len(splits.get(len(groups) - 1, ()))
         return _Nest(nested(loops, inner, serial=last), inner, variables, divisions(inner, self.scalars))
+
+    def _cut(
+        self, store: Callable[[Index], list[Statement]], axis: int, ends: Sequence[int], parallel: bool
+    ) -> Callable[[Index], list[Statement]]:
+        """Return a function that calls `store` in a loop over an axis for each pair of successive indices."""
+
+        def loops(index: Index) -> list[Statement]:
+            statements: list[Statement] = []
+            for start, stop in pairwise(ends):
+                name, variable = self.variable(constant(stop - start))
+                here = [*index[:axis], variable + constant(start), *index[axis + 1 :]]
+                before, inner = self.scoped([name], partial(store, here))
+                statements += nested([(name, constant(stop - start))], [*before, *inner], parallel)
+            return statements
+
+        return loops
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import padding_of
 from anylayer.loops.composites import is_checked
-from anylayer.loops.ir import INT, Buffer, Scalar, Statement, Store, extremum
+from anylayer.loops.ir import BOOL, INT, Buffer, Scalar, Statement, Store, extremum
 from anylayer.loops.lowering import (
     Index,
     Lowering,
@@ -191,19 +191,18 @@ def _pad(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     padding = padding_of(op)
     if padding is None:
         raise Unsupported("a Pad whose amounts are computed")
-    source_places, inside = [], []
+    source_places, inside = [], low.scalars.const(True, BOOL)
+    zero = low.scalars.const(0, INT)
     for i, before, after, size in zip(index, padding.begins, padding.ends, sizes_of(x)):
         place = i - constant(before)
         if mode == "constant":
-            if before > 0:
-                inside.append(low.scalars.truth("ge", low.scalars.index(place), low.scalars.const(0, INT)))
-            if after > 0:
-                inside.append(low.scalars.truth("lt", low.scalars.index(place), low.scalars.index(size)))
+            ends = [("ge", zero)] * (before > 0) + [("lt", low.scalars.index(size))] * (after > 0)
+            for comparison, end in ends:
+                here = low.scalars.truth(comparison, low.scalars.index(place), end)
+                inside = low.scalars.truth("and", inside, here)
         source_places.append(place if before <= 0 and after <= 0 else _source(low.space, place, size, mode))
     one = low.element(x, source_places)
-    for condition in inside[::-1]:
-        one = low.scalars.choice(condition, one, low.scalars.const(padding.value, one.dtype))
-    return one
+    return low.scalars.choice(inside, one, low.scalars.const(padding.value, one.dtype))
 
 
 def _source(space: Space, place: Expression, size: Expression, mode: str) -> Expression:

@@ -268,16 +268,14 @@ class Printer(ABC):
 
 
 def rounds_inside(body: Sequence[Any]) -> Expression:
-    """Return the product of the extents of the nested loops in a body. For consecutive loops, only the last one is
-    used.
-    """
-    product = constant(1)
+    """Return how often the innermost statements of a body run at most: the sum over its loops; 1 without any."""
+    total = constant(0)
     for s in body:
-        if isinstance(s, Loop):
-            product = s.extent * rounds_inside(s.body)
+        if isinstance(s, (If, Loop)):
+            total = total + rounds_inside(s.body) * (s.extent if isinstance(s, Loop) else constant(1))
         elif isinstance(s, Sort):
-            product = s.size
-    return product
+            total = total + s.size
+    return total if total.terms else constant(1)
 
 
 def split_rounds(

@@ -10,7 +10,22 @@ import numpy as np
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.reals import Real
 from anylayer.loops.intervals import LARGEST_SIZE, ScalarIntervals
-from anylayer.loops.ir import BOOL, INT, NEAR, Buffer, Local, Scalar, Statement, Store, atoms_of, scalars_of
+from anylayer.loops.ir import (
+    BOOL,
+    INT,
+    NEAR,
+    Buffer,
+    If,
+    Local,
+    Loop,
+    Return,
+    Scalar,
+    Statement,
+    Store,
+    atoms_of,
+    scalars_of,
+    used_scalars,
+)
 from anylayer.loops.space import Space
 from anylayer.network import MAX_VALUES
 
@@ -248,6 +263,50 @@ def divisors(statements: Sequence[Statement], scalars: Scalars, name: str) -> li
         if a.function == "//" and a.arguments[0] == symbol(name)
     }
     return sorted(dividing, key=lambda e: e.constant or MAX_VALUES, reverse=True)
+
+
+def changes(statements: Sequence[Statement], scalars: Scalars, name: str, extent: int) -> list[int]:
+    """Return the values of a loop variable at which the result of a comparison with a constant changes."""
+    values = set()
+    (term,) = symbol(name).terms
+    for x in used_scalars(statements, scalars.data):
+        if x.op in ("lt", "ge", "le", "gt") and all(a.op == "index" for a in x.args):
+            difference = x.args[0].data - x.args[1].data
+            factor = difference.terms.get(term, 0)
+            rest = (difference - constant(factor) * symbol(name)).constant
+            if factor and rest is not None:
+                rest -= x.op in ("le", "gt")  # factor * variable + rest < 0 changes
+                values.add(-(rest // factor) if factor > 0 else rest // -factor + 1)
+    return sorted(v for v in values if 0 < v < extent)
+
+
+def loops_by_condition(statements: Sequence[Statement], scalars: Scalars) -> list[Statement]:
+    """Return loops in which an innermost loop that stores one of two numbers, by a condition that does not change
+    in the loop, is a loop for each of the two. Compilers then use vector instructions.
+    """
+    rest: list[Statement] = []
+    for loop in statements:
+        if not isinstance(loop, Loop):
+            rest.append(loop)
+            continue
+        store = loop.body[0] if len(loop.body) == 1 and not loop.parallel else None
+        if isinstance(store, Store) and store.value.op == "where":
+            condition, *values = store.value.args
+            if not (_read(condition, scalars) & {loop.var, store.buffer}):
+                for test, value in zip((condition, scalars.truth("not", condition)), values):
+                    one = Loop(loop.var, loop.extent, [Store(store.buffer, store.offset, value, store.how)])
+                    rest.append(If(test, [one]))
+                continue
+        rest.append(Loop(loop.var, loop.extent, loops_by_condition(loop.body, scalars), loop.parallel, loop.more))
+    return rest
+
+
+def _read(x: Scalar, scalars: Scalars) -> set[Any]:
+    """Return the buffers, and the names of variables, from which a scalar is computed."""
+    used = used_scalars([Return(x)], scalars.data)
+    loads = [x.data for x in used if x.op == "load"]
+    indices = [*(offset for _, offset in loads), *(x.data for x in used if x.op == "index")]
+    return {*(buffer for buffer, _ in loads), *(name for e in indices for name in e.symbols)}
 
 
 def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:

@@ -130,6 +130,10 @@ inline int64_t suppress(const T* scores, const T* boxes, int64_t images, int64_t
     return total;
 }
 
+// The minimum and the maximum of indices. Compilers do not always move std::min out of a loop, for it returns a reference.
+inline int64_t smaller(int64_t a, int64_t b) { return b < a ? b : a; }
+inline int64_t larger(int64_t a, int64_t b) { return a < b ? b : a; }
+
 // An index inside an axis; a negative one counts from the end. It sets the highest bit of `outside` if there is no
 // such element. Only loops without conditions become vector instructions.
 inline int64_t inside(int64_t i, int64_t size, uint64_t& outside) {
@@ -143,9 +147,9 @@ inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); 
 inline int32_t bits_of_float(float x) { int32_t i; std::memcpy(&i, &x, sizeof i); return i; }
 
 // a * b + c, in one instruction where the processor has it.
-inline float fused(float a, float b, float c) {
+template <class T> inline T fused(T a, T b, T c) {
 #ifdef __FMA__
-    return __builtin_fmaf(a, b, c);
+    return std::fma(a, b, c);
 #else
     return a * b + c;
 #endif
@@ -289,11 +293,18 @@ inline double in_quarters(float x, uint64_t& quarter) {
 
 inline float sine_of_quarters(double x, uint64_t quarter) {
     const double z = x * x;
-    const double sine = x * (1 + z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880)))));
-    const double cosine =
-        1 + z * (-1.0 / 2 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 + z * (-1.0 / 3628800)))));
+    double sine = 1.0 / 362880, cosine = -1.0 / 3628800;
+    sine = fused(sine, z, -1.0 / 5040);
+    sine = fused(sine, z, 1.0 / 120);
+    sine = fused(sine, z, -1.0 / 6);
+    sine = x * fused(sine, z, 1.0);
+    cosine = fused(cosine, z, 1.0 / 40320);
+    cosine = fused(cosine, z, -1.0 / 720);
+    cosine = fused(cosine, z, 1.0 / 24);
+    cosine = fused(cosine, z, -1.0 / 2);
+    cosine = fused(cosine, z, 1.0);
     const double found = (quarter & 1) != 0 ? cosine : sine;
-    return float((quarter & 2) != 0 ? -found : found);
+    return float(double_of_bits(bits_of_double(found) ^ (quarter & 2) << 62));
 }
 
 inline float sine(float x) {
@@ -308,29 +319,33 @@ inline float cosine(float x) {
     return sine_of_quarters(angle, quarter + 1);
 }
 
+// The logarithm of a number that is larger than 0 and finite.
 inline double precise_logarithm(double x) {
-    const double infinity = std::numeric_limits<double>::infinity();
     const uint64_t bits = bits_of_double(x), k = (bits - 0x3fe6a09e667f3bcdu + (uint64_t(1024) << 52)) >> 52;
     const double m = double_of_bits(bits - ((k - 1024) << 52));
     const double n = double_of_bits(0x4338000000000000u + k - 1024) - rounding();
     const double s = (m - 1) / (m + 1), z = s * s;
-    const double y = z * (1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13))))));
-    const double found = 2 * (s + s * y) + n * 0.6931471805599453;
-    return x > 0 ? (x < infinity ? found : x) : x == 0 ? -infinity : x;
+    double y = 2.0 / 11;
+    y = fused(y, z, 2.0 / 9);
+    y = fused(y, z, 2.0 / 7);
+    y = fused(y, z, 2.0 / 5);
+    y = fused(y, z, 2.0 / 3);
+    y = fused(y, z, 2.0);
+    return fused(s, y, n * 0.6931471805599453);
 }
 
 inline double precise_exponential(double x) {
     const double at = x < -120 ? -120.0 : x > 120 ? 120.0 : x, sum = at * 1.4426950408889634 + rounding();
-    const double r = at - (sum - rounding()) * 0.6931471805599453;
-    double y = 1.0 / 40320;
-    y = y * r + 1.0 / 5040;
-    y = y * r + 1.0 / 720;
-    y = y * r + 1.0 / 120;
-    y = y * r + 1.0 / 24;
-    y = y * r + 1.0 / 6;
-    y = y * r + 0.5;
-    y = y * r * r + r + 1;
-    return y * double_of_bits((bits_of_double(sum) + 1023) << 52);
+    const double r = fused(sum - rounding(), -0.6931471805599453, at);
+    double y = 1.0 / 5040;
+    y = fused(y, r, 1.0 / 720);
+    y = fused(y, r, 1.0 / 120);
+    y = fused(y, r, 1.0 / 24);
+    y = fused(y, r, 1.0 / 6);
+    y = fused(y, r, 0.5);
+    y = fused(y, r, 1.0);
+    y = fused(y, r, 1.0);
+    return double_of_bits(bits_of_double(y) + (bits_of_double(sum) << 52));
 }
 
 inline float power(float x, float y) {
@@ -338,8 +353,11 @@ inline float power(float x, float y) {
     const double sum = double(b) + rounding();
     const bool whole = b >= 16777216.0f || sum - rounding() == double(b);
     const bool odd = b < 16777216.0f && whole && (bits_of_double(sum) & 1) != 0;
-    const double found = precise_exponential(double(y) * precise_logarithm(double(a)));
-    const float size = x < 0 && a < infinity && !whole ? std::numeric_limits<float>::quiet_NaN() : float(found);
+    const float of_zero = y > 0 ? 0.0f : infinity, of_infinity = y > 0 ? infinity : 0.0f;
+    const float found = float(precise_exponential(double(y) * precise_logarithm(double(a))));
+    const float known = a > 0 ? (a < infinity ? found : of_infinity) : of_zero;
+    const float real = x < 0 && a < infinity && !whole ? std::numeric_limits<float>::quiet_NaN() : known;
+    const float size = x == x && y == y ? real : x + y;
     const float result = odd ? std::copysign(size, x) : size;
     return y == 0 || x == 1 || (a == 1 && b == infinity) ? 1.0f : result;
 }
