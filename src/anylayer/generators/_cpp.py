@@ -3,19 +3,17 @@ code."""
 
 from __future__ import annotations
 
-import inspect
-import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 
 from anylayer.errors import LayerError, need
 from anylayer.folders import fill, template
-from anylayer.generators._names import Names, comment
+from anylayer.generators._names import Names, comment, source_line
 from anylayer.layer import Bound
-from anylayer.loops import CppFunction, table_text
+from anylayer.loops import CppFunction, Opened, table_text
+from anylayer.loops.lowering import size_of
 from anylayer.network import Flag
 
 _WORDS = """
@@ -70,18 +68,38 @@ def line_comment(text: str) -> str:
 
 def describer(bound: Bound) -> Callable[[str], str]:
     """Return a function that describes a place in a layer's code, with the line of source there."""
-    try:
-        file = inspect.getsourcefile(bound.definition.cls)
-    except TypeError:
-        file = None
+    return lambda place: line_comment(source_line(place, bound))
 
-    def describe(place: str) -> str:
-        name, _, number = place.rpartition(":")
-        if file is None or Path(file).name != name:
-            return line_comment(place)
-        return line_comment(f"{place}: {linecache.getline(file, int(number)).strip()}")
 
-    return describe
+def supported(source: Opened, params: str) -> str:
+    """Return a description of the layers that the code of a traced layer supports.
+
+    params: a description of their params.
+    """
+    shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
+    return f"{params or 'no params'}; inputs {shapes}" + "".join(f", {guard}" for guard in source.guards)
+
+
+def open_sizes(source: Opened, code: CppFunction, axis_size: str) -> list[str]:
+    """Return statements that define the open sizes. axis_size: the C++ expression for the size of an input's axis,
+    with the places {i} and {axis}.
+    """
+    lines = []
+    for symbol, (i, axis, factor) in source.sizes.items():
+        divided = f" / {factor}" if factor != 1 else ""
+        lines.append(f"const int64_t {code.sizes[symbol]} = {axis_size.format(i=i, axis=axis)}{divided};")
+    return lines
+
+
+def checks_of_shapes(source: Opened, code: CppFunction) -> tuple[list[str], list[str]]:
+    """Return the conditions on `inputs`, a vector of shapes, under which code must not run: first those of the
+    ranks, then those that need the open sizes.
+    """
+    ranks = [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
+    sizes = {code.sizes[symbol]: place for symbol, place in source.sizes.items()}
+    places = [(i, axis, code.size(e)) for i, a in enumerate(code.inputs) for axis, e in enumerate(a.shape)]
+    tests = [f"inputs[{i}][{axis}] != {e}" for i, axis, e in places if sizes.get(e) != (i, axis, 1)]
+    return ranks, [*tests, *(f"!({text})" for text, _ in code.conditions)]
 
 
 def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:

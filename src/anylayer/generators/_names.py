@@ -5,9 +5,14 @@ A network's file is untrusted. Its names and paths enter a project only through 
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import re
 from collections.abc import Iterable
 from itertools import takewhile
+from pathlib import Path
+
+from anylayer.layer import Bound
 
 _MAX_NAME_LENGTH = 64
 """The largest number of characters of a name that an identifier keeps."""
@@ -46,6 +51,18 @@ def common_folder(names: Iterable[str]) -> str:
     folders = [name.split("/")[:-1] for name in names if name]
     shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*folders))
     return "".join(f"{parts[0]}/" for parts in shared)
+
+
+def source_line(place: str, bound: Bound | None) -> str:
+    """Return a place in the user's code, followed by the source line if it is in the file of the layer's class."""
+    name, _, number = place.rpartition(":")
+    try:
+        file = inspect.getsourcefile(bound.definition.cls) if bound is not None else None
+    except TypeError:
+        file = None
+    if file is None or Path(file).name != name:
+        return place
+    return f"{place}: {linecache.getline(file, int(number)).strip()}"
 
 
 def comment(text: str) -> str:

@@ -13,14 +13,24 @@ from hashlib import sha256
 
 from anylayer.errors import LayerError, at, need, wording
 from anylayer.folders import template
-from anylayer.generators._cpp import describer, line_comment, names, string, tables_text
+from anylayer.generators._cpp import (
+    checks_of_shapes,
+    describer,
+    line_comment,
+    names,
+    open_sizes,
+    string,
+    supported,
+    tables_text,
+)
 from anylayer.graph import Graph, Value
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
+from anylayer.libraries.onnx import elem_type
 from anylayer.loops import TYPES, CppFunction, Opened, lower, opened, prelude, to_cpp
-from anylayer.loops.lowering import size_of
 from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
+from anylayer.optimize.rules import F4
 from anylayer.source import Source, TracedNode
 
 DOMAIN = "layers"
@@ -28,11 +38,6 @@ DOMAIN = "layers"
 _WEIGHTS = "weights_in_code"
 """An attribute that identifies the blobs of a layer that are numbers in its operator's code."""
 _INDENT = "    "
-_NUMBERS = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float64": 11,
-    "uint32": 12, "uint64": 13,
-}  # fmt: skip
-"""ONNX's numbers of element types."""
 
 
 @dataclass(slots=True)
@@ -188,33 +193,22 @@ def _functions(kernel: OperatorCase) -> str:
 def _about(t: TracedNode, source: Opened, free: Collection[str]) -> str:
     """Return a description of the layers that the code supports."""
     values = opencv_params(t.node.params, t.node.defaults).items()
-    params = ", ".join(f"any {n}" if n in free else f"{n}={v}" for n, v in values)
-    shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
-    guards = "".join(f", {g}" for g in source.guards)
-    return f"{params or 'no params'}; inputs {shapes}{guards}"
+    return supported(source, ", ".join(f"any {n}" if n in free else f"{n}={v}" for n, v in values))
 
 
 def _sizes(kernel: OperatorCase) -> list[str]:
     """Return lines that define the open sizes from the shapes of the inputs."""
-    lines = []
-    for symbol, (i, axis, factor) in kernel.source.sizes.items():
-        divided = f" / {factor}" if factor != 1 else ""
-        size = kernel.code.sizes[symbol]
-        lines += [f"{_INDENT}const int64_t {size} = inputs[{i}][{axis}]{divided};", f"{_INDENT}(void){size};"]
-    return lines
+    lines = open_sizes(kernel.source, kernel.code, "inputs[{i}][{axis}]")
+    return [f"{_INDENT}{line}" for line in (*lines, *(f"(void){size};" for size in kernel.code.sizes.values()))]
 
 
 def _shapes(kernel: OperatorCase) -> str:
     """Return the text of the function that checks the inputs' shapes and returns the outputs' shapes."""
     code = kernel.code
-    ranks = [f"inputs.size() != {len(code.inputs) + len(kernel.blobs)}"]
-    ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
-    tests = [
-        f"inputs[{i}][{k}] != {code.size(e)}" for i, a in enumerate(code.inputs) for k, e in enumerate(a.shape)
-    ]
+    ranks, tests = checks_of_shapes(kernel.source, code)
+    ranks = [f"inputs.size() != {len(code.inputs) + len(kernel.blobs)}", *ranks]
     for i, shape in enumerate(kernel.blobs, len(code.inputs)):
         ranks.append(f"inputs[{i}] != std::vector<int64_t>{{{', '.join(map(str, shape))}}}")
-    tests += [f"!({text})" for text, _ in code.conditions]
     outputs = ", ".join("{" + ", ".join(map(code.size, a.shape)) + "}" for a in code.outputs)
     lines = [
         f"bool {kernel.name}_shapes(const Shapes& inputs, Shapes& outputs) {{",
@@ -258,9 +252,9 @@ def _place(kernel: OperatorCase, param: ParamNumber) -> int:
 
 def _entry(kernel: OperatorCase) -> str:
     """Return the entry of the list of operators."""
-    numbers = [_NUMBERS[a.dtype.name] for a in kernel.code.inputs] + [1] * len(kernel.blobs)
+    numbers = [elem_type(a.dtype) for a in kernel.code.inputs] + [elem_type(F4)] * len(kernel.blobs)
     inputs = ", ".join(map(str, numbers))
-    outputs = ", ".join(str(_NUMBERS[a.dtype.name]) for a in kernel.code.outputs)
+    outputs = ", ".join(str(elem_type(a.dtype)) for a in kernel.code.outputs)
     about = string(f"layer type {kernel.type}: {kernel.about}")
     ordered = [*kernel.free, *(name for name in kernel.params if name not in kernel.free)]
     texts = {**kernel.params, **dict.fromkeys(kernel.free, "")}

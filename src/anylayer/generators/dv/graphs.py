@@ -18,6 +18,8 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import integers
 from anylayer.graph.operators import HOMOGENEOUS, HOMOGENEOUS_TOGETHER, PRODUCTS, REARRANGES
 from anylayer.graph.sizes import Dim, is_static, stand_for
+from anylayer.network import Array
+from anylayer.optimize.rules import Rewriter
 
 
 def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
@@ -28,18 +30,9 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
     """
     if all(is_static(v.shape) for op in graph.ops for v in op.outputs):
         return graph
-    new = Graph(graph.prefix, graph.scope)
-    new.limit = graph.limit
-    values: dict[Value, Value] = {v: new.input(v.name, v.shape, v.dtype) for v in graph.inputs}
-    padded: set[Value] = set()
-
-    def mapped(value: Value) -> Value:
-        if value.const is not None and value not in values:
-            values[value] = new.constant(value.const, trusted=True)
-        return values[value]
-
+    new, padded = Rewriter(graph), set[Value]()
     for op in graph.ops:
-        inputs = [None if v is None else mapped(v) for v in op.inputs]
+        inputs = [new.mapped(v) for v in op.inputs]
         types = [(v.shape, v.dtype) for v in op.outputs]
         if op.op == "Loop" and not op.domain:
             with at(places.get(op.scope, "")):
@@ -47,7 +40,7 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
         body = None if op.body is None else with_fixed_sizes(op.body, places)
         is_padded = _is_head(op) or not padded.isdisjoint(inputs)
         if _is_head(op):
-            made = [_filled(new, op, inputs)]
+            made = _filled(new, op, inputs[0], inputs[2])
         elif is_padded:
             moved = op in REARRANGES and all(v is None or v.const is not None for v in inputs[1:])
             if not moved:
@@ -56,15 +49,16 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
                         "it reads rows whose number depends on data, and buffers of the hardware have fixed "
                         "sizes; end the network before this layer, and compute it in the application"
                     )
-            made = new.append_copy(op, inputs, types=[(stand_for(shape), dtype) for shape, dtype in types])
+            types = [(stand_for(shape), dtype) for shape, dtype in types]
+            made = new.graph.append_copy(op, inputs, types=types)
         else:
             if body is not None:
                 types = [(v.shape, v.dtype) for v in body.outputs]
-            made = new.append_copy(op, inputs, types=types, body=body)
+            made = new.graph.append_copy(op, inputs, types=types, body=body)
         padded.update(made if is_padded else ())
-        values.update(zip(op.outputs, made))
-    new.outputs = [mapped(v) for v in graph.outputs]
-    return new
+        new.bind(op.outputs, made)
+    new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
+    return new.graph
 
 
 def _is_head(op: Op) -> bool:
@@ -77,21 +71,14 @@ def _is_head(op: Op) -> bool:
     return whole and start == [0] and axes == [0] and len(op.inputs) == 4
 
 
-def _filled(new: Graph, op: Op, inputs: list[Value | None]) -> Value:
+def _filled(new: Rewriter, op: Op, x: Value | None, end: Value | None) -> list[Value]:
     """Append operators that return the rows of a head, followed by rows of -1."""
-    x, end = op.inputs[0], inputs[2]
-    if x is None:
-        raise TypeError(op)
-    place, scope = op.place, op.scope
-    column = (x.shape[0], *[1] * (len(x.shape) - 1))
-    index = new.constant(np.arange(x.shape[0]).reshape(column))
-    (exists,) = new.emit("Less", [index, end], [(column, np.bool_)], place=place, scope=scope)
-    absent = new.constant(np.array(-1, x.dtype))
-    names = [op.outputs[0].name]
-    (made,) = new.emit(
-        "Where", [exists, inputs[0], absent], [(x.shape, x.dtype)], names=names, place=place, scope=scope
-    )
-    return made
+
+    def filled(x: Array, end: Array) -> Array:
+        exists = np.arange(x.shape[0]).reshape(-1, *[1] * (len(x.shape) - 1)) < end
+        return np.where(exists, x, x.dtype.type(-1))
+
+    return new.record(op, filled, [x, end])
 
 
 def padded_to(expected: Expected, shapes: Mapping[str, tuple[int, ...]]) -> Expected:
@@ -134,29 +121,23 @@ def scaled_down(graph: Graph, op: Op, largest: float) -> Graph | None:
     if group is groups.of(None):
         return None
     exponent = math.ceil(math.log2(largest / _TARGET))
-    new = Graph(graph.prefix, graph.scope)
-    new.limit = graph.limit
-    values: dict[Value, Value] = {v: new.input(v.name, v.shape, v.dtype) for v in graph.inputs}
+    new = Rewriter(graph)
 
-    def mapped(value: Value, times: int) -> Value:
-        if value.const is None:
-            return values[value]
-        array = value.const if times == 0 else np.ldexp(value.const, times).astype(value.dtype)
-        return new.constant(array, trusted=True)
+    def scaled(value: Value | None, times: int) -> Value | None:
+        if value is None or value.const is None or times == 0:
+            return new.mapped(value)
+        return new.constant(np.ldexp(value.const, times).astype(value.dtype))
 
     for other in graph.ops:
         into, out = (exponent * (groups.of(v) is group) for v in (other.inputs[0], other.outputs[0]))
         changes = [0, into - out, -out] if _is_linear(other) else []
-        inputs = [
-            None if v is None else mapped(v, changes[i] if i < len(changes) else 0)
-            for i, v in enumerate(other.inputs)
-        ]
+        inputs = [scaled(v, changes[i] if i < len(changes) else 0) for i, v in enumerate(other.inputs)]
         weight = inputs[1] if changes else None
         if weight is not None and weight.const is not None and np.abs(weight.const).max(initial=0) >= LARGEST:
             return None
-        values.update(zip(other.outputs, new.append_copy(other, inputs)))
-    new.outputs = [mapped(v, 0) for v in graph.outputs]
-    return new
+        new.bind(other.outputs, new.graph.append_copy(other, inputs))
+    new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
+    return new.graph
 
 
 def _is_linear(op: Op) -> bool:

@@ -60,28 +60,23 @@ class BufferView:
     buffer: DeviceBuffer
     last: bool = False
 
-    def memory(self) -> Array:
-        """Return the index of each element of the value, in the order of the buffer's memory."""
-        buffer = self.buffer
-        indices = np.arange(buffer.count)
-        if not buffer.is_map:
+    def memory(self, group: int = 8) -> Array:
+        """Return the index of each element of the value, in the order of the buffer's memory. group: the channels
+        that lie together in the hardware's layout.
+        """
+        indices = np.arange(self.buffer.count)
+        if not self.buffer.is_map:
             return indices
-        c, h, w = buffer.shape
+        c, h, w = self.buffer.shape
         planes = indices.reshape(h, w, c).transpose(2, 0, 1) if self.last else indices.reshape(c, h, w)
-        if not buffer.half:
+        if not self.buffer.half:
             return planes.transpose(1, 2, 0).reshape(-1)
-        groups = [planes[i : i + 8].transpose(2, 1, 0).reshape(-1) for i in range(0, c, 8)]
+        groups = [planes[i : i + group].transpose(2, 1, 0).reshape(-1) for i in range(0, c, group)]
         return np.concatenate(groups)
 
     def result(self) -> Array:
         """Return the index of each element of the value, in the order in which get_final_output returns them."""
-        buffer = self.buffer
-        if not (buffer.is_map and buffer.half):
-            return self.memory()
-        c, h, w = buffer.shape
-        indices = np.arange(buffer.count)
-        planes = indices.reshape(h, w, c).transpose(2, 0, 1) if self.last else indices.reshape(c, h, w)
-        return planes.transpose(2, 1, 0).reshape(-1)
+        return self.memory(self.buffer.shape[0] if self.buffer.is_map else 1)
 
 
 @dataclass(slots=True)

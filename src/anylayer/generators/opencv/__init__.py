@@ -14,13 +14,23 @@ from anylayer.errors import LayerError, at, given, need, wording
 from anylayer.folders import fill, template
 from anylayer.generators import Expected, Project
 from anylayer.generators._cases import Case, cases_of, chosen_types
-from anylayer.generators._cpp import cmake, describer, line_comment, names, numbers_of, string, tables_text
+from anylayer.generators._cpp import (
+    checks_of_shapes,
+    cmake,
+    describer,
+    line_comment,
+    names,
+    numbers_of,
+    open_sizes,
+    string,
+    supported,
+    tables_text,
+)
 from anylayer.generators._names import Names
 from anylayer.generators._testing import missing_tools
 from anylayer.layer import Bound
 from anylayer.layer.opencv import opencv_params
 from anylayer.loops import TYPES, CppFunction, Opened, lower, number, opened, prelude, to_cpp
-from anylayer.loops.lowering import size_of
 from anylayer.source import Source, TracedNode
 
 WHAT = "an OpenCV project in C++"
@@ -237,9 +247,7 @@ def _about(source: Opened, code: CppFunction, params: dict[str, list[float] | st
         f"any {n}" if n in free else f"{n}={v}" if isinstance(v, str) else f"{n}={', '.join(f'{x:g}' for x in v)}"
         for n, v in params.items()
     ]
-    shapes = [f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs]
-    guards = "".join(f", {g}" for g in source.guards)
-    return f"{'; '.join(texts) or 'no params'}; inputs {', '.join(shapes)}{guards}"
+    return supported(source, "; ".join(texts))
 
 
 def _case(name: str, source: Opened, code: CppFunction, layer: Bound, params: dict[str, list[float] | str]) -> str:
@@ -286,28 +294,13 @@ def _hash(data: bytes) -> int:
     return found
 
 
-def _sizes(source: Opened, code: CppFunction, given: str) -> list[str]:
-    """Return lines that define the open sizes. given: the C++ expression for the size of an input's axis."""
-    lines = []
-    for symbol, (i, axis, factor) in source.sizes.items():
-        divided = f" / {factor}" if factor != 1 else ""
-        lines.append(f"{_INDENT}const int64_t {code.sizes[symbol]} = {given.format(i=i, axis=axis)}{divided};")
-    return lines
-
-
 def _shapes(name: str, source: Opened, code: CppFunction) -> str:
     """Return the text of the function that checks the inputs' shapes and returns the outputs' shapes."""
-    ranks = [f"inputs.size() != {len(code.inputs)}"]
-    ranks += [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
-    tests = []
-    for i, a in enumerate(code.inputs):
-        for axis, e in enumerate(a.shape):
-            if code.size(e) not in code.sizes.values() or source.sizes.get(str(e), ())[:2] != (i, axis):
-                tests.append(f"inputs[{i}][{axis}] != {code.size(e)}")
-    tests += [f"!({text})" for text, _ in code.conditions]
+    ranks, tests = checks_of_shapes(source, code)
+    ranks = [f"inputs.size() != {len(code.inputs)}", *ranks]
     lines = [f"bool {name}_shapes(const std::vector<MatShape>& inputs, std::vector<MatShape>& outputs) {{"]
     lines.append(f"{_INDENT}if ({' || '.join(ranks)}) return false;")
-    lines += _sizes(source, code, "inputs[{i}][{axis}]")
+    lines += [f"{_INDENT}{line}" for line in open_sizes(source, code, "inputs[{i}][{axis}]")]
     if tests:
         lines.append(f"{_INDENT}if ({' || '.join(tests)}) return false;")
     for a in code.outputs:
@@ -334,6 +327,6 @@ def _run(name: str, source: Opened, code: CppFunction) -> str:
         f"{' blobs' if code.blobs else ''},\n"
         f"{_INDENT * 2}const std::vector<cv::Mat>& inputs, std::vector<cv::Mat>& outputs) {{"
     )
-    sizes = _sizes(source, code, "inputs[{i}].size[{axis}]")
+    sizes = [f"{_INDENT}{line}" for line in open_sizes(source, code, "inputs[{i}].size[{axis}]")]
     call = f"{_INDENT}return {code.name}({', '.join(words)});"
     return "\n".join([head, *sizes, call, "}", ""])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import linecache
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from pathlib import Path
 
 from anylayer.errors import LayerError, at, need
 from anylayer.folders import load_all
-from anylayer.generators._names import comment, common_folder
+from anylayer.generators._names import comment, common_folder, source_line
 from anylayer.generators.pytorch.code import (
     DTYPES,
     HELPERS,
@@ -138,7 +136,7 @@ class _Module:
         code, place = Code(self.attributes, self.weights, self.code), ""
         for op in ops:
             if op.place and op.place != place:
-                code.line(f"# {comment(_source_line(op.place, traced))}")
+                code.line(f"# {comment(source_line(op.place, traced.bound if traced else None))}")
                 place = op.place
             _write(code, op, traced)
         inside = [v for op in ops for v in op.outputs]
@@ -276,19 +274,6 @@ def _origin(traced: TracedNode) -> str:
     if traced.bound is None or traced.bound.definition.built_in:
         return "anylayer"
     return Path(traced.bound.definition.origin).name
-
-
-def _source_line(place: str, traced: TracedNode | None) -> str:
-    """Return a place in the user's code, followed by the source line if it is in the file of the layer's class."""
-    name, _, number = place.rpartition(":")
-    bound = traced.bound if traced else None
-    try:
-        file = inspect.getsourcefile(bound.definition.cls) if bound is not None else None
-    except TypeError:
-        file = None
-    if file is None or Path(file).name != name:
-        return place
-    return f"{place}: {linecache.getline(file, int(number)).strip()}"
 
 
 def _annotation(expression: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.facts import integers, padding_of, reduced_axes, slice_cuts
 from anylayer.network import Shape
-from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers._target import present, require
 from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, without_batch
 
 _MULTIPLY = 2
@@ -56,7 +56,7 @@ def axes_of(op: Op) -> list[int]:
     return present(reduced_axes(op), "computed axes, or no axes with noop_with_empty_axes")
 
 
-def _reshape(b: NcnnBuilder, op: Op) -> list[str]:
+def _same_data(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.blob(op.inputs[0])]
 
 
@@ -117,11 +117,9 @@ def _slice(b: NcnnBuilder, op: Op) -> list[str]:
     cuts = slice_cuts(op)
     if cuts is None and b.varies:
         return [_crop_like_input(b, op)]
-    if cuts is None:
-        raise NotInTarget("computed bounds")
     begin = [0] * len(x.shape)
-    for axis, start, _, step in cuts:
-        require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {[c.step for c in cuts]}")
+    for axis, start, _, step in present(cuts, "computed bounds"):
+        require(step == 1 or (step > 0 and out.shape[axis] == 1), f"steps {[c.step for c in cuts or ()]}")
         begin[axis] = start
     cut = [i for i in range(len(x.shape)) if out.shape[i] != x.shape[i]]
     return [_crop(b, x, cut, begin, out.shape) if cut else b.blob(x)]
@@ -244,9 +242,7 @@ _BORDERS = {"constant": 0, "edge": 1, "reflect": 2}
 def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     """Add a Padding of at most three axes."""
     x, out = present(op.inputs[0]), op.outputs[0]
-    padding = padding_of(op)
-    if padding is None:
-        raise NotInTarget("computed pads, axes or padding value")
+    padding = present(padding_of(op), "computed pads, axes or padding value")
     pads, value = [*zip(padding.begins, padding.ends)], padding.value
     mode = op["mode"]
     require(mode in _BORDERS, f"mode {mode}")
@@ -262,14 +258,6 @@ def _pad(b: NcnnBuilder, op: Op) -> list[str]:
     return [b.add("Padding", [b.blob_of_shape(x, shape)], result, params)]
 
 
-def _depth_to_space(b: NcnnBuilder, op: Op) -> list[str]:
-    return _pixels(b, op, "PixelShuffle", 0 if op["mode"] == "CRD" else 1)
-
-
-def _space_to_depth(b: NcnnBuilder, op: Op) -> list[str]:
-    return _pixels(b, op, "Reorg", 1)
-
-
 def _pixels(b: NcnnBuilder, op: Op, layer: str, mode: int) -> list[str]:
     """Add a layer that moves blocks of pixels into channels or back."""
     x, out = present(op.inputs[0]), op.outputs[0]
@@ -279,16 +267,13 @@ def _pixels(b: NcnnBuilder, op: Op, layer: str, mode: int) -> list[str]:
 
 
 DATA_MOVEMENT: dict[str, NcnnLowering] = {
-    "Reshape": _reshape,
-    "Flatten": _reshape,
-    "Squeeze": _reshape,
-    "Unsqueeze": _reshape,
+    **dict.fromkeys(("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"), _same_data),
     "Transpose": _transpose,
     "Concat": _concat,
     "Slice": _slice,
     "Gather": _gather,
     "Split": _split,
     "Pad": _pad,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
+    "DepthToSpace": lambda b, op: _pixels(b, op, "PixelShuffle", int(op["mode"] != "CRD")),
+    "SpaceToDepth": lambda b, op: _pixels(b, op, "Reorg", 1),
 }

@@ -47,10 +47,6 @@ def _clip(b: NcnnBuilder, op: Op) -> list[str]:
     return _layer("Clip", params=limits)(b, op)
 
 
-def _identity(b: NcnnBuilder, op: Op) -> list[str]:
-    return [b.blob(op.inputs[0])]
-
-
 def _binary(b: NcnnBuilder, op: Op) -> list[str]:
     values = [v for v in op.inputs if v is not None]
     if len(values) == 1:
@@ -162,7 +158,6 @@ ELEMENTWISE: dict[str, NcnnLowering] = {
     "Elu": _layer("ELU", "alpha"),
     "HardSigmoid": _layer("HardSigmoid", "alpha", "beta"),
     "Clip": _clip,
-    "Identity": _identity,
     "Expand": _expand,
     "Pow": _power,
 }

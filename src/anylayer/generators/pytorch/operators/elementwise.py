@@ -6,34 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.code import Code, dtype_of, first, number
-from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.code import Code, dtype_of, first
+from anylayer.generators.pytorch.operators import formulas, writes
 from anylayer.graph import Op, Value
 from anylayer.writers._target import present, require
 
 _ROLES = {"Mul": "scale", "Add": "bias", "Sub": "bias", "Div": "scale"}
+_SAME_NAMES = """
+Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor IsNaN Log Reciprocal Round Sigmoid Sign Sin Sinh
+Sqrt Tan Tanh
+"""
 _FORMULAS = {
-    **{
-        name: f"torch.{name.lower()}({{0}})"
-        for name in (
-            *(
-                "Abs",
-                "Acos",
-                "Acosh",
-                "Asin",
-                "Asinh",
-                "Atan",
-                "Atanh",
-                "Ceil",
-                "Cos",
-                "Cosh",
-                "Erf",
-                "Exp",
-                "Floor",
-            ),
-            *("IsNaN", "Log", "Reciprocal", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh"),
-        )
-    },
+    **{name: f"torch.{name.lower()}({{0}})" for name in _SAME_NAMES.split()},
     **{name: f"F.{name.lower()}({{0}})" for name in ("Mish", "Relu", "Softplus", "Softsign", "HardSwish")},
     "Identity": "{0}",
     "Neg": "-{0}",
@@ -49,7 +33,7 @@ _FORMULAS = {
     "ThresholdedRelu": "F.threshold({0}, {alpha}, 0.0)",
     "HardSigmoid": "torch.clamp({alpha} * {0} + {beta}, 0.0, 1.0)",
 }
-"""The expressions of operators. A number in braces stands for an input, and a name for an attribute."""
+formulas(_FORMULAS)
 _INFIX = {
     "Add": "+",
     "Sub": "-",
@@ -63,13 +47,6 @@ _INFIX = {
     "BitwiseOr": "|",
     "BitwiseXor": "^",
 }
-
-
-@writes(*_FORMULAS)
-def _formula(code: Code, op: Op) -> str:
-    text = _FORMULAS[op.op]
-    numbers = {n: number(np.float32(op[n])) for n in ("alpha", "beta", "gamma") if f"{{{n}}}" in text}
-    return text.format(*map(code.tensor, op.inputs), **numbers)
 
 
 def operand(code: Code, op: Op, i: int) -> str:

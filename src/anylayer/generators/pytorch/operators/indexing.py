@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from anylayer.generators.pytorch.code import Code, dtype_of, first, number
-from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.operators import formulas, writes
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import integers
 from anylayer.graph.facts import number as constant_number
 from anylayer.graph.sizes import is_static
-from anylayer.writers._target import NotInTarget, present, require
+from anylayer.writers._target import present, require
 
 _ROW = 16
 """The smallest number of elements per index for which index_select is faster than indexing."""
@@ -94,6 +94,8 @@ def _gather_nd(code: Code, op: Op) -> str:
     return f"{code.tensor(x)}[({', '.join(leading)}, *{at})]"
 
 
+formulas({"NonZero": "torch.nonzero({0}).permute(1, 0)"})
+
 _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
@@ -110,9 +112,7 @@ def _scatter_elements(code: Code, op: Op) -> str:
 @writes("ScatterND")
 def _scatter_nd(code: Code, op: Op) -> str:
     how = op["reduction"]
-    x, indices, updates = op.inputs
-    if x is None or indices is None:
-        raise NotInTarget("an absent input")
+    x, indices, updates = (present(v) for v in op.inputs)
     at = f"{code.tensor(indices, 'indices')}.long().unbind(-1)"
     if how in ("none", "add"):
         more = ", accumulate=True" if how == "add" else ""
@@ -132,9 +132,7 @@ def _scatter_nd(code: Code, op: Op) -> str:
 @writes("TopK", unread=(1,))
 def _top_k(code: Code, op: Op) -> list[str]:
     """Sort in a stable way: of equal elements the first comes first, which torch.topk does not promise."""
-    x, k = first(op), constant_number(op.inputs[1])
-    if k is None:
-        raise NotInTarget("a TopK whose count is computed")
+    x, k = first(op), present(constant_number(op.inputs[1]), "a TopK whose count is computed")
     axis = op["axis"] % len(x.shape)
     values, indices = (code.new(stem) for stem in ("values", "indices"))
     largest = bool(op["largest"])
@@ -156,11 +154,9 @@ def _arg(code: Code, op: Op) -> str:
 
 @writes("OneHot", unread=(1, 2))
 def _one_hot(code: Code, op: Op) -> str:
-    indices, values = first(op), op.inputs[2]
-    y = op.outputs[0]
+    indices, y = first(op), op.outputs[0]
     axis = op["axis"] % len(y.shape)
-    require(values is not None and values.const is not None, "a OneHot whose values are computed")
-    off, on = np.asarray(values.const if values is not None else 0).reshape(-1)
+    off, on = present(op.constant(2), "a OneHot whose values are computed").reshape(-1)
     shape = [1] * len(y.shape)
     shape[axis] = int(y.shape[axis])
     classes = f"torch.arange({shape[axis]}).reshape({tuple(shape)})"
@@ -170,11 +166,6 @@ def _one_hot(code: Code, op: Op) -> str:
     chosen = f"({data} == {classes}) & {valid}"
     both = [f"torch.tensor({number(v)}, dtype={dtype_of(y.dtype)})" for v in (on, off)]
     return f"torch.where({chosen}, {', '.join(both)})"
-
-
-@writes("NonZero")
-def _non_zero(code: Code, op: Op) -> str:
-    return f"torch.nonzero({code.tensor(first(op))}).permute(1, 0)"
 
 
 @writes("Compress")
@@ -187,9 +178,7 @@ def _compress(code: Code, op: Op) -> str:
 
 @writes("CumSum", unread=(1,))
 def _cumulative_sum(code: Code, op: Op) -> str:
-    x, axes = first(op), integers(op.inputs[1])
-    if axes is None:
-        raise NotInTarget("a CumSum whose axis is computed")
+    x, axes = first(op), present(integers(op.inputs[1]), "a CumSum whose axis is computed")
     axis = axes[0] % len(x.shape)
     data = code.tensor(x)
     data = f"torch.flip({data}, ({axis},))" if op["reverse"] else data

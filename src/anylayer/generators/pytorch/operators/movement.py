@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple, is_dynamic, number
-from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.operators import formulas, writes
 from anylayer.graph import Op
 from anylayer.graph.facts import integers, padding_of
 from anylayer.graph.facts import number as number_of
 from anylayer.graph.sizes import Dim, is_static
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import present, require
 
 
 @writes("Reshape", "Flatten", "Squeeze", "Unsqueeze", unread=(1,))
@@ -46,9 +46,8 @@ def _split(code: Code, op: Op) -> list[str]:
     return names
 
 
-@writes("Expand", unread=(1,))
-def _expand(code: Code, op: Op) -> str:
-    return f"torch.broadcast_to({code.tensor(first(op))}, {code.sizes(op.outputs[0].shape)})"
+formulas({"Expand": "torch.broadcast_to({0}, {shape})"}, unread=(1,))
+formulas({"Size": "torch.tensor({0}.numel())"})
 
 
 @writes("Tile", unread=(1,))
@@ -82,11 +81,6 @@ def _range(code: Code, op: Op) -> str:
     return f"torch.arange({start}, {limit}, {delta}, dtype={dtype_of(op.outputs[0].dtype)})"
 
 
-@writes("Size")
-def _size(code: Code, op: Op) -> str:
-    return f"torch.tensor({code.tensor(first(op))}.numel())"
-
-
 @writes("Slice")
 def _slice(code: Code, op: Op) -> str:
     x = first(op)
@@ -94,8 +88,7 @@ def _slice(code: Code, op: Op) -> str:
     if starts is not None and ends is None and axes is not None and steps in (None, [1]) and len(axes) == 1:
         before = ":, " * (axes[0] % len(x.shape))
         return f"{code.tensor(x)}[{before}{starts[0] or ''}:int({code.tensor(op.inputs[2])})]"
-    if starts is None or ends is None:
-        raise NotInTarget("a Slice whose bounds are computed")
+    starts, ends = (present(bounds, "a Slice whose bounds are computed") for bounds in (starts, ends))
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]
     steps = [1] * len(starts) if steps is None else steps
     cut = [":"] * len(x.shape)
@@ -216,9 +209,8 @@ def _arranged(code: Code, op: Op, parts: str, order: str) -> str:
 @writes("Trilu", unread=(1,))
 def _triangle(code: Code, op: Op) -> str:
     k = [0] if op.input(1) is None else integers(op.input(1))
-    if k is None:
-        raise NotInTarget("a Trilu whose diagonal is computed")
-    return f"torch.{'triu' if op['upper'] else 'tril'}({code.tensor(first(op))}, {k[0]})"
+    (diagonal,) = present(k, "a Trilu whose diagonal is computed")
+    return f"torch.{'triu' if op['upper'] else 'tril'}({code.tensor(first(op))}, {diagonal})"
 
 
 @writes("ConstantOfShape", unread=(0,))

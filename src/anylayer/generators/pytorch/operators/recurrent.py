@@ -10,7 +10,7 @@ from anylayer.generators.pytorch.code import Code, first, in_tuple
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.network import Array
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import present, require
 
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The index in ONNX's order of each gate, in torch's order: LSTM i, f, g, o of i, o, f, c; GRU r, z, n of z, r,
@@ -23,20 +23,19 @@ def _recurrent(code: Code, op: Op) -> list[str]:
     _, w, r, b, lengths, *states = (*op.inputs, *[None] * 8)[:7]
     require(lengths is None, f"a {op.op} with lengths of sequences")
     require(not op["layout"] and not op["clip"], f"a {op.op} with a layout or a clip")
-    if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise NotInTarget(f"a {op.op} with computed weights")
-    require(w.dtype == np.float32, f"a {op.op} of {w.dtype.name}")
+    weights = _weights(op)
+    require(weights[0].dtype == np.float32, f"a {op.op} of {weights[0].dtype.name}")
     if op.op == "GRU" and not op["linear_before_reset"]:
         return _gru(code, op)
     direction = op["direction"]
-    count, hidden = w.shape[0], int(op["hidden_size"])
+    (count, _, size), hidden = weights[0].shape, int(op["hidden_size"])
     options = (
         _options(op, count)
         + (", bidirectional=True" if count == 2 else "")
         + ("" if b is not None else ", bias=False")
     )
-    state = _state(op.op, w.const, r.const, None if b is None else b.const)
-    text = f"nn.{op.op}({w.shape[2]}, {hidden}{options})"
+    state = _state(op.op, *weights)
+    text = f"nn.{op.op}({size}, {hidden}{options})"
     module = code.module(text, state, [w, r, b])
     flips = direction == "reverse"
     data = code.tensor(first(op))
@@ -50,6 +49,14 @@ def _recurrent(code: Code, op: Op) -> list[str]:
     shape = f"({code.size(steps)}, {code.size(batch)}, {count}, {hidden})"
     sequence = f"torch.flip({names[0]}, (0,))" if flips else names[0]
     return [f"{sequence}.reshape({shape}).permute(0, 2, 1, 3)", *names[1:]][: len(op.outputs)]
+
+
+def _weights(op: Op) -> tuple[Array, Array, Array | None]:
+    """Return the weights of the input and of the state, and the biases. Raises NotInTarget for computed ones."""
+    w, r, b = (op.constant(i) for i in (1, 2, 3))
+    computed = f"a {op.op} with computed weights"
+    require(b is not None or op.input(3) is None, computed)
+    return present(w, computed), present(r, computed), b
 
 
 def _initial(code: Code, op: Op, states: Sequence[object]) -> str:
@@ -94,20 +101,18 @@ def _ordered(kind: str, array: Array) -> Array:
 
 def _gru(code: Code, op: Op) -> list[str]:
     """Write a GRU that applies the reset gate before the product, direction by direction."""
-    x, w, r, b, lengths, state = (*op.inputs, None, None, None)[:6]
-    if w is None or r is None or w.const is None or r.const is None or (b is not None and b.const is None):
-        raise NotInTarget("a GRU with computed weights")
-    require(lengths is None, "a GRU with lengths of sequences")
-    _options(op, w.shape[0])
+    (w, r, b), state = _weights(op), op.input(5)
+    _options(op, len(w))
     hidden = int(op["hidden_size"])
-    biases = np.zeros((w.shape[0], 6 * hidden), np.float32) if b is None else np.asarray(b.const)
+    biases = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
     sequences, lasts = [], []
-    for i in range(w.shape[0]):
+    for i in range(len(w)):
         flips = op["direction"] == "reverse" or i == 1
-        data = f"torch.flip({code.tensor(x)}, (0,))" if flips else code.tensor(x)
+        data = code.tensor(first(op))
+        data = f"torch.flip({data}, (0,))" if flips else data
         zeros = f"torch.zeros({code.size(first(op).shape[1])}, {hidden})"
         start = zeros if state is None else f"{code.tensor(state)}[{i}]"
-        weights = (w.const[i], r.const[i], biases[i, : 3 * hidden] + biases[i, 3 * hidden :])
+        weights = (w[i], r[i], biases[i, : 3 * hidden] + biases[i, 3 * hidden :])
         names = [code.array(np.ascontiguousarray(a), role) for a, role in zip(weights, ("w", "r", "bias"))]
         sequence, last = code.new("sequence"), code.new("hidden")
         code.line(f"{sequence}, {last} = {code.helper('gru')}({data}, {start}, {', '.join(names)})")

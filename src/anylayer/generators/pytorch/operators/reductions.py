@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from anylayer.generators.pytorch.code import BUFFERS, Code, dtype_of, first, in_tuple, number
-from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.operators import formulas, writes
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import present, require
 
 _REDUCTIONS = {
     "ReduceSum": "torch.sum({x}, {how})",
@@ -60,9 +60,7 @@ def _runs(axes: Sequence[int]) -> list[list[int]]:
 
 @writes("ReduceProd", unread=(1,))
 def _product(code: Code, op: Op) -> str:
-    x, axes = first(op), reduced_axes(op)
-    if axes is None:
-        raise NotInTarget("a reduction whose axes are computed")
+    x, axes = first(op), present(reduced_axes(op), "a reduction whose axes are computed")
     text = code.tensor(x)
     how = f"keepdim={bool(op['keepdims'])}, dtype={dtype_of(x.dtype)}"
     for axis in sorted(axes, reverse=True):
@@ -70,11 +68,7 @@ def _product(code: Code, op: Op) -> str:
     return text
 
 
-@writes("Softmax", "LogSoftmax")
-def _softmax(code: Code, op: Op) -> str:
-    x = first(op)
-    function = "F.softmax" if op.op == "Softmax" else "F.log_softmax"
-    return f"{function}({code.tensor(x)}, dim={op['axis'] % len(x.shape)})"
+formulas({"Softmax": "F.softmax({0}, dim={axis})", "LogSoftmax": "F.log_softmax({0}, dim={axis})"})
 
 
 @writes("LRN")
@@ -148,8 +142,4 @@ def _layer_norm(code: Code, op: Op) -> str:
 
 def _wide(text: str, rank: int) -> str:
     """Return a vector with one number per channel as an array that broadcasts to `rank` axes."""
-    return f"{text}.reshape({in_tuple(_shape(rank))})"
-
-
-def _shape(rank: int) -> Sequence[str]:
-    return ["-1", *["1"] * (rank - 2)]
+    return f"{text}.reshape({in_tuple(['-1', *['1'] * (rank - 2)])})"

@@ -8,15 +8,14 @@ from anylayer.generators.pytorch.code import Code, first, number
 from anylayer.generators.pytorch.operators import writes
 from anylayer.graph import Op
 from anylayer.graph.facts import number as number_of
-from anylayer.writers._target import NotInTarget, require
+from anylayer.writers._target import present, require
 
 
 @writes("NonMaxSuppression", unread=(2, 3, 4))
 def _nms(code: Code, op: Op) -> str:
     limit, overlap, least = (None if v is None else number_of(v) for v in (*op.inputs[2:], None, None, None)[:3])
     require(not op["center_point_box"], "an NMS of boxes with centers")
-    if limit is None or overlap is None:
-        raise NotInTarget("an NMS whose limits are computed")
+    limit, overlap = (present(n, "an NMS whose limits are computed") for n in (limit, overlap))
     lowest = number(np.float32(-np.inf if least is None else least))
     arguments = f"{int(limit)}, {number(np.float32(overlap))}, {lowest}"
     boxes, scores = code.tensor(op.inputs[0]), code.tensor(op.inputs[1])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple
-from anylayer.generators.pytorch.operators import writes
+from anylayer.generators.pytorch.operators import formulas, writes
 from anylayer.generators.pytorch.operators.movement import padded
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Window, repetition, window_of
@@ -184,11 +184,8 @@ def _shares(op: Op, window: Window, counted: bool) -> Array:
     return total
 
 
-@writes("GlobalAveragePool", "GlobalMaxPool")
-def _global_pool(code: Code, op: Op) -> str:
-    axes = in_tuple(map(str, range(2, len(first(op).shape))))
-    function = "mean" if op.op == "GlobalAveragePool" else "amax"
-    return f"torch.{function}({code.tensor(first(op))}, dim={axes}, keepdim=True)"
+_GLOBAL = {"GlobalAveragePool": "mean", "GlobalMaxPool": "amax"}
+formulas({op: f"torch.{name}({{0}}, dim={{rest}}, keepdim=True)" for op, name in _GLOBAL.items()})
 
 
 @writes("MaxUnpool", unread=(2,))
