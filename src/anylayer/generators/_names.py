@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from anylayer.layer import Bound
+from anylayer.writers._target import unused_name
 
 _MAX_NAME_LENGTH = 64
 """The largest number of characters of a name that an identifier keeps."""
@@ -36,12 +37,7 @@ class Names:
         plain = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:_MAX_NAME_LENGTH].strip("_")
         if not plain or plain[0].isdigit():
             plain = f"{otherwise}_{plain}".strip("_")
-        name, count = plain, 1
-        while name in self._taken:
-            count += 1
-            name = f"{plain}_{count}"
-        self._taken.add(name)
-        return name
+        return unused_name(plain, self._taken)
 
 
 def common_folder(names: Iterable[str]) -> str:

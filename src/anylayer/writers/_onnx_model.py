@@ -13,6 +13,8 @@ from anylayer.errors import EngineError
 from anylayer.graph import OPSET, Dim, Graph, Op, Value
 from anylayer.libraries.onnx import TensorProto, elem_type, helper, least_version, numpy_helper, onnx
 from anylayer.network import Array
+from anylayer.source import Source, other_outputs
+from anylayer.writers._target import unused_name
 
 _IR_VERSION = 9
 _IR_VERSION_OF_4_BITS = 10
@@ -53,6 +55,13 @@ class Public:
     outputs: Sequence[str]
     values: Collection[str]
 
+    @staticmethod
+    def of(source: Source, more: Sequence[str] = ()) -> Public:
+        """Return the names of a source. `more` are the names of further outputs."""
+        renamed = other_outputs(source)
+        values = {name for node in source.network.nodes for name in node.outputs}
+        return Public([*(renamed.get(name, name) for name in source.outputs), *more], values)
+
 
 def to_onnx(
     graph: Graph,
@@ -83,15 +92,6 @@ class _NodeBuilder:
         self.names: dict[Value, str] = {}
         self.nodes: list[onnx.NodeProto] = []
 
-    def free(self, name: str) -> str:
-        """Return the name, or the first of name_2, name_3, ... that is unused, and mark it as used."""
-        candidate, count = name, 1
-        while candidate in self.taken:
-            count += 1
-            candidate = f"{name}_{count}"
-        self.taken.add(candidate)
-        return candidate
-
     def preferred_name(self, value: Value) -> str:
         """Return the name that a value gets if it is unused."""
         return value.name
@@ -108,7 +108,7 @@ class _NodeBuilder:
         """Return the unique name of a value. Add the data of a constant the first time."""
         name = self.names.get(value)
         if name is None:
-            name = self.names[value] = self.free(self.preferred_name(value))
+            name = self.names[value] = unused_name(self.preferred_name(value), self.taken)
             if value.const is not None:
                 self.constant(name, value)
         return name
@@ -151,7 +151,7 @@ class _NodeBuilder:
             self.add(inner, "", PurePath(inner.place).name)
         outputs = []
         for value in body.outputs:
-            name = self.free(f"{value.name}_next")
+            name = unused_name(f"{value.name}_next", self.taken)
             self.alias(value, name)
             outputs.append(_info(name, value))
         graph = helper.make_graph(self.nodes, "body", inputs, outputs)
@@ -244,7 +244,7 @@ class _ModelBuilder(_NodeBuilder):
                 if not shared:
                     self.names[value] = name
             else:
-                name = self.free(f"{value.name}_out_{i}") if shared else self.named(value)
+                name = unused_name(f"{value.name}_out_{i}", self.taken) if shared else self.named(value)
             yield name, value
 
 
@@ -257,7 +257,7 @@ class _Functions:
     def __init__(self, opset: int) -> None:
         self.opset = opset
         self._known: dict[tuple[str, str, bytes], onnx.FunctionProto] = {}
-        self._taken: set[tuple[str, str]] = set()
+        self._taken: dict[str, set[str]] = {}
 
     def of(self, o: Op, body: Graph) -> tuple[str, list[Value]]:
         """Return the name of the function that a call runs, and the weights that are its further inputs."""
@@ -266,11 +266,7 @@ class _Functions:
         key = (o.domain, o.op, proto.SerializeToString(deterministic=True))
         function = self._known.get(key)
         if function is None:
-            proto.name, count = o.op, 1
-            while (o.domain, proto.name) in self._taken:
-                count += 1
-                proto.name = f"{o.op}_{count}"
-            self._taken.add((o.domain, proto.name))
+            proto.name = unused_name(o.op, self._taken.setdefault(o.domain, set()))
             function = self._known[key] = proto
         return function.name, builder.weights
 
@@ -317,7 +313,7 @@ class _FunctionBuilder(_NodeBuilder):
         for value in self.graph.outputs:
             name = self.named(value)
             if name in outputs or name in inputs or value.const is not None:
-                self.alias(value, name := self.free("y"))
+                self.alias(value, name := unused_name("y", self.taken))
             outputs.append(name)
         weights = [self.named(v) for v in self.weights]
         opsets = [helper.make_opsetid("", self.opset)]

@@ -26,21 +26,9 @@ from anylayer.source import Source, Written
 
 PRECISIONS = ("float32", "float16", "int8")
 _COORDINATES = (
-    *(
-        "Exp",
-        "Log",
-        "Pow",
-        "Sqrt",
-        "Reciprocal",
-        "Div",
-        "Erf",
-        "Resize",
-        "ScatterElements",
-        "ScatterND",
-        "Min",
-        "Max",
-    ),
-)
+    "Exp", "Log", "Pow", "Sqrt", "Reciprocal", "Div", "Erf", "Min", "Max", "Resize", "ScatterElements",
+    "ScatterND",
+)  # fmt: skip
 """Operators that stay in float32 because they compute the coordinates of boxes and samples."""
 IN_FLOAT32 = (*_COORDINATES, *(SUMS - WEIGHTED_SUMS), *DISCONTINUOUS)
 """Operators that stay in float32: those that compute coordinates, that sum or square many values, and those that
@@ -52,20 +40,9 @@ _INT8 = ("Conv", "Gemm", "MatMul")
 """Operators that are quantized where their weights are constant."""
 
 _BETWEEN = (
-    *("Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Mul", "Concat", "Split"),
-    *(
-        "Reshape",
-        "Transpose",
-        "Squeeze",
-        "Unsqueeze",
-        "Slice",
-        "Pad",
-        "Flatten",
-        "Gather",
-        "DepthToSpace",
-        "Resize",
-    ),
-)
+    "Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Mul", "Concat", "Split",
+    "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Pad", "Flatten", "Gather", "DepthToSpace", "Resize",
+)  # fmt: skip
 """Operators that compute in int8 between two quantized operators, if the runtime has kernels of int8 for them."""
 
 _FUSED = ("Relu", "Clip")
@@ -173,20 +150,35 @@ class Precision:
         return found, between
 
 
+OPTIONS = frozenset(("precision", "float32", "io", "calibrate", "reduce_range"))
+"""The options of a writer that `precision_of` takes."""
+
+
 def precision_of(
-    name: str,
-    float32: Sequence[str],
-    io: str,
-    calibrate: Sets,
-    reduce_range: bool,
     source: Source,
-    given: Iterable[str] = PRECISIONS,
+    kept_in: Iterable[str] = PRECISIONS,
+    *,
+    precision: str = "float32",
+    float32: Sequence[str] = (),
+    io: str = "float32",
+    calibrate: Sets = (),
+    reduce_range: bool = False,
+    **applied: object,
 ) -> Precision:
-    """Return the precision that a writer's options select. `given` are the precisions that can be combined with
-    the option `float32`.
+    """Return the precision that a writer's options select.
+
+    kept_in: the precisions that can be combined with the option `float32`.
+    precision: "float32"; "float16": weights, and where the file determines it most operators, in float16; "int8":
+        convolutions and matrix products in int8, everything else in float32.
+    float32: names of nodes that stay in float32.
+    io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
+    calibrate: sets of inputs by name, from which int8 takes the range of each value.
+    reduce_range: whether weights in int8 have 7 bits. Then no x86 processor saturates sums of their products.
+    applied: options whose effect is in `source.graph` already.
 
     Raises InputError for an unknown precision or node, and for options that do not belong together.
     """
+    name = precision
     need(
         name in PRECISIONS,
         f"there is no precision '{name}'{nearest(name, PRECISIONS)}; precisions: {', '.join(PRECISIONS)}",
@@ -202,7 +194,7 @@ def precision_of(
         rule = f"{wording('float32', '--float32')}: the network has no node '{node}'{nearest(node, known)}"
         need(node in known, rule, InputError)
     need(
-        not float32 or name in given,
+        not float32 or name in kept_in,
         f"{wording('float32', '--float32')} has no effect with {_spelled(name)} in this format",
         InputError,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -22,14 +22,13 @@ from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._onnx_model import EXACT_PRODUCTS, Public, titles, to_onnx
-from anylayer.writers._precision import IN_FLOAT32, Precision, Sets, precision_of
+from anylayer.writers._precision import IN_FLOAT32, Precision, precision_of
+from anylayer.writers._precision import OPTIONS as PRECISION_OPTIONS
 from anylayer.writers._target import renamed_output_notes, why_not_run
 
 WHAT = "an ONNX model (.onnx)"
 SUFFIXES = (".onnx",)
-OPTIONS = frozenset(
-    ("functions", "keep", "batch", "external", "precision", "float32", "io", "calibrate", "reduce_range")
-)
+OPTIONS = frozenset(("functions", "keep", "batch", "external")) | PRECISION_OPTIONS
 RUNS = "onnxruntime"
 QUANTIZED = True
 
@@ -50,28 +49,17 @@ def write(
     path: Path,
     *,
     external: bool | None = None,
-    precision: str = "float32",
-    float32: Sequence[str] = (),
-    io: str = "float32",
-    calibrate: Sets = (),
-    reduce_range: bool = False,
-    **applied: Any,
+    **options: Any,
 ) -> Written:
     """Write the network as `path` and check the file with onnx's checker, including full shape inference.
 
     external: put the weights into a second file, `path` plus ".data". None does so if they do not fit into 2 GiB,
         the limit of protobuf.
-    precision: "float32"; "float16": weights and most operators in float16, and operators that lose much precision
-        in float16 stay in float32; "int8": convolutions and matrix products in int8, everything else in float32.
-    float32: names of nodes that stay in float32.
-    io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
-    calibrate: sets of inputs by name, from which int8 takes the range of each value.
-    reduce_range: whether weights in int8 have 7 bits. Then no x86 processor saturates sums of their products.
-    applied: options whose effect is in `source.graph` already.
+    options: as in precision_of. With "float16", operators that lose much precision in float16 stay in float32.
 
     Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
-    wanted = precision_of(precision, float32, io, calibrate, reduce_range, source)
+    wanted = precision_of(source, **options)
     graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
@@ -79,10 +67,10 @@ def write(
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _MAX_PROTOBUF_BYTES - _RESERVED
-    if precision != "float32":
+    if wanted.name != "float32":
         need(
             not external,
-            f"precision='{precision}' needs the weights in the file itself, which must have less than 2 GiB",
+            f"precision='{wanted.name}' needs the weights in the file itself, which must have less than 2 GiB",
             InputError,
         )
         wanted.need_possible(graph)
@@ -138,10 +126,7 @@ def _rounds_factor(graph: Graph, o: Op) -> bool:
 def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None, precision: Precision) -> None:
     """Write a graph with the names, opsets and metadata of its source."""
     name = source.network.name or path.stem
-    values = {name for node in source.network.nodes for name in node.outputs}
-    renamed = other_outputs(source)
-    public = Public([renamed.get(name, name) for name in source.outputs], values)
-    model = to_onnx(graph, name, weights, public=public)
+    model = to_onnx(graph, name, weights, public=Public.of(source))
     for opset in model.opset_import:
         if opset.domain:  # the operators of the standard set are those of the version that to_onnx states
             own = [n.version for n in source.network.nodes if n.domain == opset.domain]

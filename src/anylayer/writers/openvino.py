@@ -22,12 +22,13 @@ from anylayer.network import CHANNEL_ORDERS, Array
 from anylayer.optimize.simplify import simplify
 from anylayer.source import Source, Written, other_outputs
 from anylayer.writers._onnx_model import Lifted, Public, titles, to_onnx
-from anylayer.writers._precision import Precision, Sets, precision_of
+from anylayer.writers._precision import OPTIONS as PRECISION_OPTIONS
+from anylayer.writers._precision import Precision, precision_of
 from anylayer.writers._target import renamed_output_notes, why_not_run
 
 WHAT = "an OpenVINO model (.xml with .bin)"
 SUFFIXES = (".xml",)
-OPTIONS = frozenset(("keep", "batch", "precision", "float32", "io", "calibrate", "reduce_range"))
+OPTIONS = frozenset(("keep", "batch")) | PRECISION_OPTIONS
 RUNS = "openvino"
 QUANTIZED = True
 
@@ -47,29 +48,14 @@ RESPELLED = {
 of both spellings: the name of the extension that OpenVINO looks for, and the spelling in the IR."""
 
 
-def write(
-    source: Source,
-    path: Path,
-    *,
-    precision: str = "float32",
-    float32: Sequence[str] = (),
-    io: str = "float32",
-    calibrate: Sets = (),
-    reduce_range: bool = False,
-    **applied: Any,
-) -> Written:
+def write(source: Source, path: Path, **options: Any) -> Written:
     """Write the network as `path` and a .bin beside it: IR v11, as OpenVINO writes it.
 
-    precision: of the weights, "float32" or "float16" (half the size), where the device determines the precision of
-        the computation; or "int8": convolutions and matrix products compute in int8.
-    float32: names of nodes that stay in float32, with "int8".
-    io: the dtype of the inputs and outputs, "float32", or "float16" with this precision.
-    calibrate: sets of inputs by name, from which int8 takes the range of each value.
-    reduce_range: whether weights in int8 have 7 bits. Then no x86 processor saturates sums of their products.
+    options: as in precision_of. "float16" is the precision of the weights (half the size); the device determines
+        that of the computation. Nodes stay in float32 with "int8" only.
 
     A kept layer becomes an operation of version "extension" with the layer's type. Its attributes are the params,
-    its inputs those of the layer followed by the weights. A runtime needs an extension that defines it. `applied`
-    are options whose effect is in `source.graph` already.
+    its inputs those of the layer followed by the weights. A runtime needs an extension that defines it.
 
     Characters that XML cannot have are escaped in the names of layers and of values inside the network.
 
@@ -82,7 +68,7 @@ def write(
         if bad is not None:
             rule = f"the name {shortened(ascii(name))} has the character {bad[0]!a}, which XML cannot have"
             raise FileError(rule, source.network.source)
-    wanted = precision_of(precision, float32, io, calibrate, reduce_range, source, ("int8",))
+    wanted = precision_of(source, ("int8",), **options)
     wanted.need_possible(source.graph)
     _need_indices_in_range(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
@@ -217,11 +203,9 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
 
     cut = _GraphWithoutKept(graph)
     constants = Lifted(_LARGE)
-    values = {name for node in source.network.nodes for name in node.outputs}
-    renamed = other_outputs(source)
-    names = [*(renamed.get(n, n) for n in source.outputs), *(f"{v.name}/kept" for v in cut.read)]
+    public = Public.of(source, [f"{v.name}/kept" for v in cut.read])
     lift = None if precision.int8 else constants
-    proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=Public(names, values))
+    proto = to_onnx(cut.graph, source.network.name or "net", lift=lift, public=public)
     if precision.int8:
         from anylayer.libraries.onnxruntime import to_int8
 
@@ -240,7 +224,7 @@ def _model(graph: Graph, source: Source, shared: list[Array], precision: Precisi
     # folding would make them float32 again
     if not precision.int8 and not any(o.op == "DequantizeLinear" for o in graph.ops):
         fold_constants(model)
-    _name_inputs_and_outputs(model, graph, names[: len(source.outputs)])
+    _name_inputs_and_outputs(model, graph, public.outputs[: len(source.outputs)])
     return _with_float16_io(model) if precision.io == "float16" else model
 
 

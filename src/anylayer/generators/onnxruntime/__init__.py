@@ -13,7 +13,7 @@ from anylayer.generators._cases import chosen_types
 from anylayer.generators._cpp import cmake
 from anylayer.generators._operators import Operators
 from anylayer.generators._testing import CHECKS, missing_tools, test_data, tolerances
-from anylayer.source import Source, other_outputs
+from anylayer.source import Source
 from anylayer.writers._onnx_model import Public, to_onnx
 
 WHAT = "custom operators of ONNX Runtime in C++"
@@ -34,10 +34,7 @@ def generate(source: Source, expected: Expected, layer: Sequence[str] = ()) -> P
     Raises LayerError for a layer without loops.
     """
     written = Operators(source, chosen_types(source, layer))
-    renamed = other_outputs(source)
-    names = [renamed.get(name, name) for name in source.outputs]
-    values = {name for node in source.network.nodes for name in node.outputs}
-    model = to_onnx(written.graph, source.network.name or "net", public=Public(names, values))
+    model = to_onnx(written.graph, source.network.name or "net", public=Public.of(source))
     need(model.ByteSize() <= _MAX_MODEL_BYTES, "the model has more than 2 GB, which is too large for one file")
     return Project(
         files={

@@ -13,9 +13,9 @@ from anylayer.errors import LayerError, at, need, some, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.operators import REARRANGES
 from anylayer.network import Array, Shape
-from anylayer.writers._target import Consumers
+from anylayer.writers._target import Consumers, unused_name
 from anylayer.writers.caffe.dialects import dialect_names, dialect_of
-from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet, unused_name
+from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.materialize import materialize
 from anylayer.writers.caffe.views import AxisProduct, BlobView
 

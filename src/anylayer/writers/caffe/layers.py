@@ -66,13 +66,3 @@ class CaffeNet:
         uses = [Use(layer.type, layer.params | layer.rest, layer.place) for layer in self.layers]
         schema = NetSchema(self.dialect, uses, self.classes, self.declared)
         return schema, [schema.layer_fields(use.params) for use in uses]
-
-
-def unused_name(name: str, taken: set[str]) -> str:
-    """Return `name`, or the first of name_2, name_3, ... that is not in `taken`, and add it to `taken`."""
-    candidate, i = name, 1
-    while candidate in taken:
-        i += 1
-        candidate = f"{name}_{i}"
-    taken.add(candidate)
-    return candidate
