@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+import numpy as np
+
 from anylayer.errors import LayerError, at, need, wording
 from anylayer.folders import template
 from anylayer.generators._cpp import (
@@ -30,7 +32,6 @@ from anylayer.libraries.onnx import elem_type
 from anylayer.loops import TYPES, CppFunction, Opened, lower, opened, prelude, to_cpp
 from anylayer.loops.parameters import ParamNumber
 from anylayer.network import Flag
-from anylayer.optimize.rules import F4
 from anylayer.source import Source, TracedNode
 
 DOMAIN = "layers"
@@ -252,8 +253,8 @@ def _place(kernel: OperatorCase, param: ParamNumber) -> int:
 
 def _entry(kernel: OperatorCase) -> str:
     """Return the entry of the list of operators."""
-    numbers = [elem_type(a.dtype) for a in kernel.code.inputs] + [elem_type(F4)] * len(kernel.blobs)
-    inputs = ", ".join(map(str, numbers))
+    dtypes = [*(a.dtype for a in kernel.code.inputs), *[np.dtype(np.float32)] * len(kernel.blobs)]
+    inputs = ", ".join(str(elem_type(dtype)) for dtype in dtypes)
     outputs = ", ".join(str(elem_type(a.dtype)) for a in kernel.code.outputs)
     about = string(f"layer type {kernel.type}: {kernel.about}")
     ordered = [*kernel.free, *(name for name in kernel.params if name not in kernel.free)]

@@ -61,12 +61,12 @@ class Expressions:
     def is_zero(self, e: int) -> bool:
         return self.nodes[e][0] == "constant" and bool(self.nodes[e][2] == 0)
 
-    def arguments(self, e: int, op: str, count: int = 2) -> tuple[int, ...]:
+    def arguments(self, e: int, op: str) -> tuple[int, int]:
         """Return the arguments of an expression. Raises Unknown if it is another operator."""
         name, *arguments = self.nodes[e]
-        if name != op or len(arguments) != count:
+        if name != op or len(arguments) != 2:
             raise Unknown
-        return tuple(arguments)
+        return arguments[0], arguments[1]
 
     def for_taken(self, e: int) -> int:
         """Return the expression of the taken element for that of another one."""

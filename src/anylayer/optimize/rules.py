@@ -112,13 +112,12 @@ def rule(
 def formula(
     *ops: str,
     when: Callable[[Op], bool] = lambda o: True,
-    kind: Kind = "must",
     targets: Sequence[str] = (),
     stage: str = "",
     figure: str = "",
 ) -> Callable[[_F], _F]:
-    """Register the decorated NumPy function of an operator and of its inputs as a rule: what it records replaces
-    the operator, where `when` returns True. The other arguments are as in `rule`.
+    """Register the decorated NumPy function of an operator and of its inputs as a rule that must be applied: what
+    it records replaces the operator, where `when` returns True. The other arguments are as in `rule`.
     """
 
     def enter(function: _F) -> _F:
@@ -126,7 +125,7 @@ def formula(
         def apply(new: Rewriter, o: Op) -> list[Value] | None:
             return new.record(o, partial(function, o), arguments(o)) if when(o) else None
 
-        rule(*ops, kind=kind, targets=targets, stage=stage, figure=figure)(apply)
+        rule(*ops, kind="must", targets=targets, stage=stage, figure=figure)(apply)
         return function
 
     return enter

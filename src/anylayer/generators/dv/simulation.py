@@ -58,18 +58,12 @@ def with_half_layers(source: Source, expected: Expected) -> Expected:
 
 def difference(expected: Expected, other: Expected) -> float:
     """Return the largest difference of an output of floats, relative to its largest value."""
-    worst = 0.0
+    worst, least = 0.0, float(np.finfo(np.float16).smallest_normal)
     for a, b in zip(expected.samples, other.samples):
         for name, want in a.outputs.items():
             if want.dtype.kind == "f" and want.size:
-                actual = b.outputs[name]
-                worst = max(
-                    worst,
-                    float(
-                        np.abs(actual - want).max()
-                        / max(np.abs(want).max(), float(np.finfo(np.float16).smallest_normal))
-                    ),
-                )
+                error, size = np.abs(b.outputs[name] - want).max(), np.abs(want).max()
+                worst = max(worst, float(error / max(size, least)))
     return worst if np.isfinite(worst) else 0.0
 
 

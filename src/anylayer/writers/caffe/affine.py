@@ -51,14 +51,12 @@ def relu(b: CaffeBuilder, x: BlobView, slope: float = 0.0, suffix: str = "") -> 
     return b.add("ReLU", [x], x.base, {"relu_param": {"negative_slope": slope} if slope else {}}, suffix=suffix)
 
 
-def eltwise(
-    b: CaffeBuilder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = (), suffix: str = ""
-) -> BlobView:
+def eltwise(b: CaffeBuilder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = ()) -> BlobView:
     """Add an Eltwise: the PROD, SUM or MAX of blobs of one shape. `coeff` are factors of a SUM."""
     params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
     if any(c != 1 for c in coeff):
         params["coeff"] = [float(c) for c in coeff]
-    return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params}, suffix=suffix)
+    return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params})
 
 
 def scale_and_shift(
