@@ -225,6 +225,32 @@ def has_an_else(dets: Array) -> Any:
     return dets[keep] * factor
 
 
+@case
+def largest_row_is_deleted(dets: Array) -> Any:
+    left, best = np.copy(dets), []
+    while left.shape[0] > 0:
+        k = np.argmax(left[:, 4])
+        row = np.copy(left[k])
+        best.append(row)
+        left = np.delete(left, k, axis=0)
+        if left.shape[0] == 0:
+            break
+        left = left[overlaps(row[:4], left[:, :4], 1.0) <= 0.4]
+    return np.array(best)
+
+
+@case
+def smallest_position_is_left_out(dets: Array) -> Any:
+    order, keep = np.arange(len(dets)), []
+    while len(order):
+        k = dets[order, 4].argmin()
+        i = order[k]
+        keep.append(i)
+        order = order[np.arange(len(order)) != k]
+        order = order[np.abs(dets[order, 4] - dets[i, 4]) > 0.1]
+    return np.array(keep, np.int64)
+
+
 def ends_at_a_number(dets: Array) -> Any:
     order, keep, steps = by_score(dets), [], 0
     while order.size > 0:
@@ -256,6 +282,44 @@ def appends_what_is_left(dets: Array) -> Any:
     return rows[0]
 
 
+def appends_the_position_of_the_largest(dets: Array) -> Any:
+    left, places = dets[:, 4], []
+    while len(left) > 0:
+        k = left.argmax()
+        places.append(k)
+        left = np.delete(left, k)
+        left = left[left < 0.9]
+    return np.array(places)
+
+
+def deletes_another_element_than_the_largest(dets: Array) -> Any:
+    left, pick = dets, []
+    while len(left) > 0:
+        pick.append(left[left[:, 4].argmax()])
+        left = np.delete(left, left[:, 0].argmax(), axis=0)
+        left = left[left[:, 1] > 1]
+    return np.array(pick)
+
+
+def keeps_the_largest(dets: Array) -> Any:
+    left, pick = dets[:, 4], []
+    while len(left) > 0:
+        k = left.argmax()
+        pick.append(left[k])
+        left = left[left <= left[k]]
+    return np.array(pick)
+
+
+def moves_the_position(dets: Array) -> Any:
+    left, pick = dets[:, 4], []
+    while len(left) > 0:
+        k = left.argmax()
+        pick.append(left[k - 1])
+        left = np.delete(left, k)
+        left = left[left > 0.2]
+    return np.array(pick)
+
+
 def deletes_other_positions(dets: Array) -> Any:
     order, pick = by_score(dets), []
     while len(order) > 0:
@@ -276,6 +340,10 @@ def deletes_other_positions(dets: Array) -> Any:
         (ends_at_a_number, "!= 1 is asked of a number of selected elements"),
         (breaks_at_two, "compute 'order' in different ways"),
         (appends_what_is_left, "appends arrays of different sizes"),
+        (appends_the_position_of_the_largest, "takes no single element"),
+        (deletes_another_element_than_the_largest, "takes elements from two places|ArgMax of the elements"),
+        (keeps_the_largest, "does not take its element out"),
+        (moves_the_position, "computes Sub of the elements|computes Add of the elements"),
         (deletes_other_positions, "computes Range of the elements that are left"),
     ],
     ids=lambda x: getattr(x, "__name__", ""),

@@ -25,7 +25,7 @@ from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import current_run
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.primitives import as_array, cast, is_constant, reshape
+from anylayer.tracing.primitives import arange, as_array, cast, is_constant, reshape
 from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import SizeDependsOnData, record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
@@ -216,6 +216,13 @@ def compressed(x: Array, mask: Array, axis: int) -> Array:
     merged = reshape(x, (*x.shape[:axis], size, *x.shape[axes.stop :]))
     flat = _fill(reshape(mask, (size,)), n)
     return _selection(record("Compress", [merged, flat], shape, x.dtype, axis=axis))
+
+
+def without_position(x: Array, at: Array, axis: int) -> Array:
+    """Return an array of a size that depends on data without its element at a position that is inside of it."""
+    n = x.shape[axis]
+    shape = (*x.shape[:axis], extreme("max", n - 1, 0), *x.shape[axis + 1 :])
+    return record("Compress", [x, ~(arange(n) == at)], shape, x.dtype, axis=axis)
 
 
 def _selection(found: TracedArray) -> TracedArray:

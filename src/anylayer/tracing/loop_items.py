@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import same_shape
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.python_numbers import PythonNumber, as_arrays, as_dtype_of, kind_of, number
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
 
 
@@ -153,7 +153,7 @@ def items_of(x: Any) -> Items | None:
     return None
 
 
-def item_at(x: Any, key: Any) -> Any:
+def item_at(x: Scalar, key: Scalar) -> Scalar:
     """Return x[key] for a list or tuple of values of one kind and an integer that depends on data, too."""
     place = as_int(key)
     items = items_of(x) if type(x) in (list, tuple) and type(place) is PythonNumber else None

@@ -40,7 +40,8 @@ class _Item:
     shorter, counted from the end (-1 is the last); 0 if there is none. low, high: how many elements at the
     beginning and the end the iteration leaves out. source: the array of which it is all elements, or the element
     that is taken. mask: of positions and of selections, the condition. offset: what is added to the positions.
-    same: the elements along the axis of what is left are equal, and `value` holds one of them.
+    same: the elements along the axis of what is left are equal, and `value` holds one of them. place: the value is
+    the position of the largest or smallest element. without: that element is left out.
     """
 
     value: Value
@@ -51,6 +52,12 @@ class _Item:
     mask: _Item | None = None
     offset: int | None = None
     same: bool = False
+    place: bool = False
+    without: bool = False
+
+    @property
+    def left_out(self) -> tuple[int, int, bool]:
+        return self.low, self.high, self.without
 
     @property
     def is_selection(self) -> bool:
@@ -74,7 +81,7 @@ class MaskedBody:
         self.inner = set(self.graph.inputs)
         self.captured: dict[Value, Value] = {}
         self.items: dict[Value, _Item] = {}
-        self.last: bool | None = None
+        self.last: bool | tuple[str, Value] | None = None
         self.place: Value | None = None
         self.positions = value_of(arange(size))
         self.states: list[Value] = []
@@ -123,7 +130,7 @@ class MaskedBody:
     def taken_position(self, last: bool) -> Value:
         """Return the position of the first, or the last, element that is left."""
         if self.last not in (None, last):
-            raise Unfit("takes both the first and the last element")
+            raise Unfit("takes elements from two places")
         if self.place is None:
             self.last = last
             outside = self.number(-1) if last else value_of(as_array(self.size, I8))
@@ -132,11 +139,59 @@ class MaskedBody:
             self.place = self.emit(op, [places, self.number([0])], (), I8, keepdims=0)
         return self.place
 
+    def largest_position(self, o: Op, x: _Item) -> Value:
+        """Return the position of the largest, or the smallest, element that is left."""
+        if self.last not in (None, (o.op, x.value)):
+            raise Unfit("takes elements from two places")
+        if self.place is None:
+            elements, dtype, axes = x.value, x.value.dtype, self.number([0])
+            most, least = ("ReduceMax", "ReduceMin") if o.op == "ArgMax" else ("ReduceMin", "ReduceMax")
+            if dtype.kind == "f":  # NumPy takes the first NaN
+                is_nan = self.emit("IsNaN", [elements], (self.size,), BOOL)
+                infinity = self.number(np.inf if o.op == "ArgMax" else -np.inf, dtype)
+                elements = self.emit("Where", [is_nan, infinity, elements], (self.size,), dtype)
+            worst = self.emit(least, [elements, axes], (1,), dtype, keepdims=1)
+            values = self.emit("Where", [self.left, elements, worst], (self.size,), dtype)
+            best = self.emit(most, [values, axes], (1,), dtype, keepdims=1)
+            others = self.emit("Equal", [elements, best], (self.size,), BOOL)
+            mask = self.emit("And", [self.left, others], (self.size,), BOOL)
+            if dtype.kind == "f":  # the largest of -inf alone is not -inf in OpenVINO
+                some = self.emit("Cast", [mask], (self.size,), I4, to=ONNX_TYPES[I4])
+                some = self.emit("ReduceMax", [some, axes], (1,), I4, keepdims=1)
+                some = self.emit("Cast", [some], (1,), BOOL, to=ONNX_TYPES[BOOL])
+                nothing = self.emit("Not", [some], (1,), BOOL)
+                others = self.emit("Or", [others, nothing], (self.size,), BOOL)
+                mask = self.emit("And", [self.left, others], (self.size,), BOOL)
+            left, self.left = self.left, mask
+            place = self.taken_position(False)
+            self.left, self.last = left, (o.op, x.value)
+            return place
+        return self.place
+
     # ------------------------------------------------------------------------------ operators
 
+    def without_place(self, o: Op) -> _Item | None:
+        """Return x[np.arange(n) != place] for the position of the largest, or None."""
+        negation = self.inside.get(o.inputs[1]) if o.inputs[1] is not None else None
+        equal = self.inside.get(negation.first) if negation is not None and negation.op == "Not" else None
+        if equal is None or equal.op != "Equal":
+            return None
+        sources = [self.inside.get(v) for v in equal.inputs if v is not None]
+        for numbers, place in zip(sources, equal.inputs[::-1]):
+            if numbers is None or numbers.op != "Range" or place is None or not self.item(place).place:
+                continue
+            start, _, step = (_numbers(v)[0] for v in numbers.inputs)
+            x, n = self.item(o.first), o.first.shape[o["axis"]]
+            whole = (start, step) == (0, 1) and same(numbers.outputs[0].shape[0], n) and x.mask is None
+            if whole and x.axis == o["axis"] - len(x.value.shape) and x.left_out == (0, 0, False):
+                return replace(x, without=True)
+        return None
+
     def item_of(self, o: Op, value: Value) -> _Item:
+        if o.op == "Compress" and (rest := self.without_place(o)) is not None:
+            return rest
         items = [None if v is None or elements_of(v.const) is not None else self.item(v) for v in o.inputs]
-        aligned = [x for x in items if x is not None and (x.axis or x.mask is not None or x.same)]
+        aligned = [x for x in items if x is not None and (x.axis or x.mask is not None or x.same or x.place)]
         sized = any(v is not None and elements_of(v.const) is not None for v in o.inputs)
         if o.domain or o.body is not None:
             raise Unfit(f"computes {o.op}")
@@ -196,12 +251,13 @@ class MaskedBody:
         if (
             mask is None
             or self.last is None
-            or any(x.axis or x.mask is not None or x.same for x in (*ends, *rows.values()))
+            or any(x.axis or x.mask is not None or x.same or x.place for x in (*ends, *rows.values()))
         ):
             raise Unfit("takes no single element")
-        if (mask.low, mask.high) != ((0, 1) if self.last else (1, 0)):
+        first, last, largest = (1, 0, False), (0, 1, False), (0, 0, True)
+        if mask.left_out != (largest if type(self.last) is tuple else last if self.last else first):
             raise Unfit("does not take its element out of those that are left")
-        here = self.emit("Equal", [self.positions, self.taken_position(self.last)], (self.size,), BOOL)
+        here = self.emit("Equal", [self.positions, self.place], (self.size,), BOOL)
         others = self.emit("Not", [here], (self.size,), BOOL)
         others_left = self.emit("And", [self.left, mask.value], (self.size,), BOOL)
         left = self.emit("And", [others_left, others], (self.size,), BOOL)
@@ -252,22 +308,24 @@ def _elementwise(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _It
     positions = [x for x in items if x is not None and x.offset is not None]
     if positions:
         return _add_number(o, items, positions[0])
-    if not aligned or any(x is None or x.is_selection for x in items):
+    if not aligned or any(x is None or x.is_selection or x.place for x in items):
         return None
-    (axis, low, high), *others = {(x.axis, x.low, x.high) for x in aligned}
+    (axis, low, high, without), *others = {(x.axis, *x.left_out) for x in aligned}
     if others:
         return None
     for x in items:
         if not x.axis and len(x.value.shape) >= -axis and x.value.shape[axis] != 1:
             return None
     shape = body.full(value.shape, axis)
-    return _Item(body.append(o, [x.value for x in items], shape), axis, low, high)
+    return _Item(body.append(o, [x.value for x in items], shape), axis, low, high, without=without)
 
 
 def _expand(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     """Repeat one number for all elements that are left, as np.zeros_like does."""
     x: _Item = items[0]
-    is_one_number = not x.axis and x.mask is None and all(type(d) is int and d == 1 for d in x.value.shape)
+    is_one_number = (
+        not x.axis and x.mask is None and not x.place and all(type(d) is int and d == 1 for d in x.value.shape)
+    )
     return replace(x, same=True) if is_one_number else None
 
 
@@ -313,6 +371,8 @@ def _slice(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | N
         x = replace(x, value=body.emit("Slice", [x.value, *limits], tuple(shape), value.dtype), source=None)
     if len(others) == len(axes):
         return x
+    if x.without:
+        return None
     size = body.exact(o.first.shape[at])
     start, n = next(s for s, a in zip(starts, axes) if a % rank == at), body.exact(value.shape[at])
     if type(n) is not Size and n == 1:
@@ -337,6 +397,14 @@ def _take(body: MaskedBody, x: _Item, start: Any, size: Any, at: int, value: Val
     return _Item(body.emit("Gather", [x.value, where], value.shape, value.dtype, axis=at), source=x.source)
 
 
+def _largest(body: MaskedBody, o: Op, items: list[_Item], value: Value) -> _Item | None:
+    """Find the largest or the smallest element."""
+    x = items[0]
+    numbers = x.value.dtype.kind in "iuf" and len(x.value.shape) == 1
+    whole = numbers and x.axis == -1 and x.mask is None and x.left_out == (0, 0, False)
+    return _Item(body.largest_position(o, x), place=True) if whole else None
+
+
 def _numbers(value: Value | None) -> list[Any]:
     if value is None or value.const is None:
         return [None]
@@ -346,11 +414,16 @@ def _numbers(value: Value | None) -> list[Any]:
 def _gather(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
     data, index = items
     axis = o["axis"] % len(data.value.shape)
+    if index.place:
+        whole = data.axis and data.mask is None and data.left_out == (0, 0, False)
+        if not whole or len(data.value.shape) + data.axis != axis:
+            return None
+        return _Item(body.emit("Gather", [data.value, index.value], value.shape, value.dtype, axis=axis))
     if index.offset is not None:
         mask = index.mask
         if not data.axis or data.mask is not None or len(data.value.shape) + data.axis != axis:
             return None
-        if mask.high < data.high or index.offset + data.low != mask.low:
+        if mask.high < data.high or index.offset + data.low != mask.low or mask.without != data.without:
             return None
         return _Item(data.value, data.axis, 0, 0, data.source, mask)
     if index.mask is not None or data.mask is not None or (data.axis and index.axis) or data.same or index.same:
@@ -358,14 +431,15 @@ def _gather(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | 
     if index.axis:
         at = axis + len(index.value.shape) + index.axis - len(value.shape)
         shape = body.full(value.shape, at)
-        return _Item(body.append(o, [data.value, index.value], shape), at, index.low, index.high)
+        copy = body.append(o, [data.value, index.value], shape)
+        return _Item(copy, at, index.low, index.high, without=index.without)
     at = len(data.value.shape) + data.axis
     if at == axis:
         return None
     at += len(index.value.shape) - 1 if at > axis else 0
     shape = body.full(value.shape, at - len(value.shape))
     copy = body.append(o, [data.value, index.value], shape)
-    return _Item(copy, at - len(value.shape), data.low, data.high)
+    return _Item(copy, at - len(value.shape), data.low, data.high, without=data.without)
 
 
 def _reshape(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item | None:
@@ -407,12 +481,13 @@ def _compress(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item 
         return None
     if axis % len(data.value.shape) != len(data.value.shape) + data.axis:
         return None
-    if (data.low, data.high) != (mask.low, mask.high):
+    if data.left_out != mask.left_out:
         return None
     return _Item(data.value, data.axis, 0, 0, data.source, mask)
 
 
 _RULES: dict[str, Any] = {
+    "ArgMax": _largest, "ArgMin": _largest,
     "Compress": _compress, "Expand": _expand, "Gather": _gather, "NonZero": _nonzero, "Reshape": _reshape,
     "Slice": _slice,
 }  # fmt: skip

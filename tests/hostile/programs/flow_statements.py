@@ -87,6 +87,11 @@ def greedy(s: Scope) -> str | None:
     i, rest = (f"{o}[-1]", f"{o}[:-1]") if back else (f"{o}[0]", f"{o}[1:]")
     named = r.random() < 0.7
     first += f"i = {i}" + (f"\nrest = {rest}" if named else "")
+    largest = r.random() < 0.2
+    if largest:
+        k = r.choice([f"np.argmax({own}[{o}])", f"{own}[{o}].argmin()", f"({own}[{o}] * 2).argmax()"])
+        gone = r.choice([f"np.delete({o}, k)", f"np.delete({o}, k, axis=0)", f"{o}[np.arange(len({o})) != k]"])
+        first, named = first.partition("i = ")[0] + f"k = {k}\ni = {o}[k]\nrest = {gone}", True
     rest = "rest" if named else rest
     measure = [
         f"np.abs({own}[{rest}] - {own}[i])",
@@ -112,7 +117,9 @@ def greedy(s: Scope) -> str | None:
         f"np.delete({rest}, {removed})",
         f"{rest}[np.nonzero(ov {far} {t})]",
     ]
-    if back:
+    if largest:
+        pass
+    elif back:
         kept += [f"np.delete({o}, np.concatenate(([len({o}) - 1], {removed})))"]
     else:
         kept += [f"{o}[np.where(ov {far} {t})[0] + 1]"]

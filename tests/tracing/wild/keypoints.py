@@ -84,3 +84,25 @@ def masked_mean(heat):
 def top_share(heat):
     k = np.count_nonzero(heat > 0.5)
     return np.sort(heat.reshape(-1))[::-1][:k]
+
+
+BONES = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 5), (5, 6), (0, 7), (7, 8), (8, 9), (4, 7), (7, 10), (10, 11)]
+
+
+def parts(random, share):
+    scores = np.where(random.uniform(size=(6, 6, 12)) < share, 0.8, 0.0)
+    return [scores.astype(np.float32), random.uniform(-6, 6, (6, 6, 12, 2)).astype(np.float32)]
+
+
+@wild(parts)
+def walk_along_the_bones(scores, steps):
+    found, places = np.zeros(12), np.zeros((12, 2))
+    found[0], places[0] = scores[2, 2, 0], (20.0, 24.0)
+    for bone in range(len(BONES)):
+        start, end = BONES[bone]
+        if found[start] > 0.0 and found[end] == 0.0:
+            y, x = np.clip(np.round(places[start] / 8), 0, 5).astype(np.int32)
+            place = places[start] + steps[y, x, bone]
+            y, x = np.clip(np.round(place / 8), 0, 5).astype(np.int32)
+            found[end], places[end] = scores[y, x, end], place
+    return found, places

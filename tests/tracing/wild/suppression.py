@@ -262,3 +262,17 @@ def safe_division(dets):
         shared = np.divide(width * height, either, out=np.zeros_like(width, dtype=float), where=either != 0)
         order = order[np.where(shared <= 0.5)[0] + 1]
     return np.array(picked)
+
+
+@wild(detections)
+def best_row_is_deleted(dets):
+    left, best = np.copy(dets), []
+    while left.shape[0] > 0:
+        k = np.argmax(left[:, 4])
+        row = np.copy(left[k])
+        best.append(row)
+        left = np.delete(left, k, axis=0)
+        if left.shape[0] == 0:
+            break
+        left = left[overlap(row[:4], left[:, :4]) <= 0.45]
+    return np.array(best)

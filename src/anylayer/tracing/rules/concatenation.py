@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from anylayer.graph.facts import number
+from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import (
@@ -26,9 +27,10 @@ from anylayer.graph.symbolic import (
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, selected
-from anylayer.tracing.counts import mask_of_positions
+from anylayer.tracing.counts import mask_of_positions, without_position
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
+from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import (
     AxisArg,
     arange,
@@ -194,7 +196,10 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     running_graph().note("np.delete does not check positions that depend on data; np.clip them to be safe")
     if gone.dtype == bool:
         return np.compress(~gone, arr, place)
-    at = np.where(gone < 0, gone + as_array(n, np.int64), gone)
+    inside = Intervals(running_graph().producers).of(value_of(gone))[0] >= 0
+    at = gone if inside else np.where(gone < 0, gone + as_array(n, np.int64), gone)
+    if not gone.ndim and is_symbolic(n):
+        return without_position(arr, at, place)
     if not gone.ndim:
         left = arange(extreme("max", n - 1, 0))
         return primitives.gather(arr, left + (left >= at), place)
