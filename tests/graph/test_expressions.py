@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from anylayer.graph.expressions import Expression, bounds, constant, symbol
-from anylayer.graph.guards import Guard, symbolic_trace
+from anylayer.graph.guards import Guard, SymbolicTrace, symbolic_trace
 from anylayer.graph.symbolic import Size, extreme, new_size
 
 H, W, N = symbol("H"), symbol("W"), symbol("N")
@@ -105,3 +105,14 @@ def test_condition_is_printed_with_remainders(left: Callable[[Expression], Expre
 )
 def test_equation_of_several_sizes_that_fixes_them(left: Expression, right: Expression, fixed: bool) -> None:
     assert Guard(left, "==", right).fixes_sizes() == fixed
+
+
+def test_answers_follow_ranges_and_facts() -> None:
+    trace = SymbolicTrace({"H": (1, 10), "W": (1, 10)})
+    at_least_3, difference = symbol("H") - constant(3), symbol("H") - symbol("W")
+    assert not trace.not_negative(at_least_3) and not trace.not_negative(difference)
+    trace.ranges["H"] = (3, 10)
+    trace.assume(Guard(symbol("H"), ">=", symbol("W")))
+    assert trace.not_negative(at_least_3) and trace.not_negative(difference)
+    trace.facts.clear()
+    assert not trace.not_negative(difference)

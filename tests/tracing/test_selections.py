@@ -377,6 +377,14 @@ def test_other_uses_of_the_number_are_refused(function: Function, message: str) 
         traced(function, types)
 
 
+def test_operators_of_all_combinations_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
+    assert traced(returns_early_twice, types).ops
+    monkeypatch.setattr("anylayer.graph.ir._MAX_REPEATED", 60)
+    with pytest.raises(TraceError, match=r"test_selections.py:\d+: this records more than 60 operators in all"):
+        traced(returns_early_twice, types)
+
+
 def test_a_file_that_fails_where_nothing_is_selected_is_refused(tmp_path: Path) -> None:
     """NumPy returns early, but the operators of the file look for the largest of no elements."""
 

@@ -20,7 +20,7 @@ from anylayer.errors import TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, symbolic_trace
-from anylayer.graph.ir import Value
+from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import elements_of
@@ -48,7 +48,8 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
     running = current_trace.get()
     if running is not None:
         running.decide = tracing.counts.decide_size
-        return _check_conditions(trace(types), running, lambda _: trace(types))
+        with limit_repetition():
+            return _check_conditions(trace(types), running, lambda _: trace(types))
     dims: list[Any] = [d for t in types for d in t.shape if isinstance(d, Dim)]
     try:
         return trace(types)
@@ -68,8 +69,9 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
         examples = {name: count.example for name, count in recorded.counts.items()}
         return compilation.symbolic.Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
-    first = traced(0)
-    graph = compilation.symbolic.for_every_size(first, traced(1), first.ranges, dims=dims)
+    with limit_repetition():
+        first, second = traced(0), traced(1)
+    graph = compilation.symbolic.for_every_size(first, second, first.ranges, dims=dims)
     graph.selects = True
     return graph
 

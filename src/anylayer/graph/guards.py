@@ -177,6 +177,8 @@ class SymbolicTrace:
     ended: set[str] = field(default_factory=set)
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     layer: str = ""
+    _answers: dict[Expression, bool] = field(default_factory=dict)
+    _state: tuple[Any, ...] = ()
 
     def count(self, selected: SelectionKey, most: Any) -> tuple[str, int] | None:
         """Return the name and an example of a size that depends on data: a number from 0 to `most`, which may be
@@ -294,7 +296,16 @@ class SymbolicTrace:
 
     def not_negative(self, e: Expression) -> bool:
         """Return whether an expression is certainly 0 or more."""
-        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in self.facts.values()):
+        state = (*self.facts.values(), *self.ranges.items())
+        if state != self._state:
+            self._state, self._answers = state, {}
+        if e not in self._answers:
+            self._answers[e] = self._not_negative(e)
+        return self._answers[e]
+
+    def _not_negative(self, e: Expression) -> bool:
+        related = (f for f in self.facts.values() if not f.symbols.isdisjoint(e.symbols))
+        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in related):
             return True
         shorter = divided_by_common(e)
         if shorter is not None:

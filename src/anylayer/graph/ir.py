@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +109,32 @@ class Op:
 
 class TooManyOperators(TraceError):
     """The error of a graph that would exceed its limit of operators."""
+
+
+_MAX_REPEATED = 25_000
+"""The largest number of operators that one function records where it is traced for many combinations of paths."""
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def limit_repetition() -> Iterator[None]:
+    """Limit the number of operators that all traces inside of the outermost such context record together."""
+    token = _left.set(_left.get() or [_MAX_REPEATED])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def _take_operator() -> None:
+    left = _left.get()
+    if left is not None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise refusal(
+                f"this records more than {_MAX_REPEATED} operators in all, because it is traced once for each "
+                "combination of branches and of empty selections; use np.where, or split the function"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +282,7 @@ class Graph:
         is_new: append the operator even if there is an equal one.
         The other arguments are as in Op. Raises TooManyOperators.
         """
+        _take_operator()
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
         key = (op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", len(types))
         if self.inside:

@@ -15,7 +15,7 @@ from typing import Any
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
-from anylayer.graph.ir import Graph, TooManyOperators, Value
+from anylayer.graph.ir import Graph, TooManyOperators, Value, limit_repetition
 from anylayer.graph.place import place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
@@ -63,7 +63,7 @@ def trace_checked(
     for how in ("ifs", "loops"):
         again = rebuild() if rebuild is not None else function
         try:
-            with tracing.decisions.change_code(how):
+            with limit_repetition(), tracing.decisions.change_code(how):
                 return _attempts(again, types, prefix, rebuild, subject)
         except SizeDependsOnData:
             raise
