@@ -159,9 +159,10 @@ class SymbolicTrace:
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
     sizes. `empty` are the selections that are empty in this trace. `filled` maps others to a least number: their
     masks select the first elements where they would select fewer. `ended` are the symbols of sizes inside of loops
-    that have ended. `decide` answers a comparison of such sizes by the user's code, or returns None. `asked` gets
-    each condition on such sizes that is not answered so, and the answer; if it returns True, the condition is
-    answered as it is for size 0. `layer` names the built-in layer that is traced, which is the place of its
+    that have ended. `iterates` is the first line that counts to a size of the inputs in a loop. `decide` answers a
+    comparison of sizes that depend on data by the user's code, or returns None. `asked` gets each condition on
+    such sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for
+    size 0. `layer` names the built-in layer that is traced, which is the place of its
     conditions.
     """
 
@@ -175,6 +176,7 @@ class SymbolicTrace:
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[SelectionKey, int] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    iterates: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
@@ -386,7 +388,7 @@ def repeated_trace() -> Iterator[Callable[[], None]]:
     def restart() -> None:
         state = copied_state(start)
         trace.ranges, trace.guards, trace.facts = state.ranges, state.guards, state.facts
-        trace.counts = state.counts
+        trace.counts, trace.iterates = state.counts, ""
 
     yield restart
 

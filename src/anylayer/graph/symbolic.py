@@ -22,7 +22,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Atom, Expression, constant, extremum_arguments, of_atom
 from anylayer.graph.guards import RELATIONS, SymbolicTrace, current_trace
-from anylayer.graph.place import is_users, refusal
+from anylayer.graph.place import is_users, refusal, user_place
 from anylayer.graph.reals import Real
 
 R = TypeVar("R", bound="SizeReal")
@@ -339,6 +339,13 @@ def depends_on_data(x: object) -> bool:
     if type(x) is not Size or trace is None:
         return False
     return not (trace.counts.keys() | trace.ended).isdisjoint(x.expression.symbols)
+
+
+def note_iteration(n: object) -> None:
+    """Note that the traced code counts to a number in a loop, if it is a size of the inputs."""
+    trace = current_trace.get()
+    if trace is not None and type(n) is Size:
+        trace.iterates = trace.iterates or user_place()
 
 
 def looks_constant(x: object) -> bool:

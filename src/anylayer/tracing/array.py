@@ -17,6 +17,7 @@ from anylayer import tracing
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import is_static, size_of, stand_for
+from anylayer.graph.symbolic import note_iteration
 from anylayer.network import Array
 from anylayer.tracing import rules
 
@@ -228,6 +229,7 @@ class TracedArray(_Base):
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
+        note_iteration(self.shape[0])
         return (self[i] for i in range(len(self)))
 
     # ---------------------------------------------------------------- protocols

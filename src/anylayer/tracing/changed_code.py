@@ -263,16 +263,16 @@ class _Changes(ast.NodeTransformer):
     # ---------------------------------------------------------------------------- loops
 
     def visit_For(self, node: ast.For) -> Any:
-        asks = self.loops or any(isinstance(n, (ast.If, ast.While, ast.IfExp)) for n in _inside(node.body))
+        asks = bool(self.loops) or any(isinstance(n, (ast.If, ast.While, ast.IfExp)) for n in _inside(node.body))
         targets = all(isinstance(n, (ast.Name, ast.Tuple, ast.expr_context)) for n in ast.walk(node.target))
-        return self.loop(node, node.iter) if asks and targets else self.generic_visit(node)
+        return self.loop(node, node.iter, asks) if targets else self.generic_visit(node)
 
     def visit_While(self, node: ast.While) -> Any:
         words = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.test)}
         return self.generic_visit(node) if words & _SIZES else self.loop(node, None)
 
-    def loop(self, node: Any, iterable: ast.expr | None) -> Any:
-        """Return the statements that record a loop, or the loop itself."""
+    def loop(self, node: Any, iterable: ast.expr | None, asks: bool = True) -> Any:
+        """Return the statements that record a loop, or the loop itself. asks: as in recorded_loops.loop."""
         if not self.depth or node.orelse or not _may_change(node.body) or _returns(node.body):
             return self.generic_visit(node)
         loop, go = self.name(), self.name()
@@ -294,7 +294,7 @@ class _Changes(ast.NodeTransformer):
         stored = {_list_of_store(n) for n in _inside(body)} - {*names, *appended, ""}
         lists = [*sorted(appended), *sorted(stored)]
         text = (
-            f"{loop} = {LOOP}(0, {tuple(names)!r}, {tuple(lists)!r}, {len(appended)}, {LOCALS}())\n"
+            f"{loop} = {LOOP}(0, {tuple(names)!r}, {tuple(lists)!r}, {len(appended)}, {LOCALS}(), {asks})\n"
             f"while {loop}.another():\n"
             f"    {_unpack([*names, *lists], f'{loop}.states({LOCALS}())')}\n    {go} = True\n"
             f"    x = {loop}.item()\n    {loop}.end({LOCALS}(), {go})\n"

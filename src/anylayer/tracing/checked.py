@@ -81,16 +81,27 @@ def _attempts(
 ) -> Graph:
     """Trace a function in one or two attempts. The arguments are those of `trace_checked`."""
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
+        fresh = rebuild if rebuild is not None else lambda: function
         with repeated_trace() as restart:
+            restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
-                    return _trace_twice(
+                    graph = _trace_twice(
                         function, types, prefix, _MAX_OPEN_OPERATORS, subject, counterpart, restart
                     )
+                place = _counts_to_size(fresh, types)
+                if not place:
+                    return graph
             except TooManyOperators:
-                fresh = rebuild if rebuild is not None else lambda: function
                 if _loops_over_size(fresh, types):
                     raise
+            else:
+                raise refusal(
+                    "a loop runs once for each element of an open size; loop over range(...) or an array in a "
+                    "statement `for`, so that the loop itself is recorded",
+                    place=place,
+                    kind=tracing.decisions.JoinError,
+                )
             restart()
             with tracing.substitution.substitute_numpy() as counterpart:
                 return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
@@ -114,6 +125,14 @@ def _attempts(
         raise error from None
     except AnyLayerError as error:
         raise first or error from None
+
+
+def _counts_to_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> str:
+    """Return the line where a function records one step per element of an open size, or ""."""
+    sizes = current_trace.get()
+    if sizes is None or not sizes.symbols or not sizes.iterates or not _loops_over_size(rebuild, types):
+        return ""
+    return sizes.iterates
 
 
 def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:

@@ -125,6 +125,8 @@ class GrownList(Growing):
     def join(self, function: Any, axis: int = 0) -> Any:
         """Return what np.stack, np.vstack or np.concatenate make of the list. Other functions are refused."""
         x = self.made()
+        if axis and function is np.stack:
+            return np.moveaxis(x, 0, axis)
         if axis:
             self._refuse()
         if function is np.stack or (function is np.vstack and x.ndim == 2):

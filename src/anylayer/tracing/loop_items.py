@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.graph.symbolic import same_shape
+from anylayer.graph.symbolic import Size, depends_on_data, extreme, note_iteration, same_shape
 from anylayer.tracing.array import TracedArray
+from anylayer.tracing.dtypes import I8
+from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
 
@@ -95,7 +97,7 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if is_range and any(kind_of(x) is None for x in args):
         args = [as_int(x) for x in args]
     items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
-    if is_range and any(type(x) is PythonNumber for x in args):
+    if is_range and any(type(x) is PythonNumber or is_open(x) for x in args):
         return _range(args)
     if function is enumerate and items:
         (x,), start = items, (args[1] if len(args) > 1 else 0)
@@ -103,9 +105,15 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if function is reversed and items:
         (x,) = items
         return Items(x.steps, lambda k: x.item(_size(x.steps) - 1 - k))
-    if function is zip and args and len(items) == len(args) and all(type(x.steps) is int for x in items):
-        return Items(min(x.steps for x in items), lambda k: tuple(x.item(k) for x in items))
+    is_countable = all(type(x.steps) is int or is_open(x.steps) for x in items)
+    if function is zip and args and len(items) == len(args) and is_countable:
+        return Items(extreme("min", *(x.steps for x in items)), lambda k: tuple(x.item(k) for x in items))
     return function(*(iter_of(x) if type(x) is Items else x for x in args))
+
+
+def is_open(x: Any) -> bool:
+    """Return whether a number is a size of the inputs that is open."""
+    return type(x) is Size and not depends_on_data(x)
 
 
 def as_int(x: Any) -> Any:
@@ -116,7 +124,7 @@ def as_int(x: Any) -> Any:
 
 
 def _size(n: Any) -> Any:
-    return number(n, int) if type(n) is TracedArray else n
+    return n if type(n) is int else number(as_array(n, I8), int)
 
 
 def _range(args: Sequence[Any]) -> Items:
@@ -124,13 +132,14 @@ def _range(args: Sequence[Any]) -> Items:
     if type(step) is PythonNumber or not step:
         raise refusal("the step of a range depends on data; use a fixed step")
     n = (stop - start + (step - (1 if step > 0 else -1))) // step
-    steps = np.maximum(as_arrays(n), 0)
+    steps = extreme("max", n, 0) if type(n) is Size else np.maximum(as_arrays(n), 0)
     return Items(steps, lambda k: start + k * step)
 
 
 def iter_of(x: Items) -> Iterator[Any]:
     """Return the items one by one, where their number is fixed."""
-    if type(x.steps) is not int:
+    note_iteration(x.steps)
+    if type(x.steps) is not int and not is_open(x.steps):
         raise refusal("this iterates a number of times that depends on data; loop over range(...) directly")
     return (x.item(k) for k in range(x.steps))
 

@@ -25,7 +25,7 @@ from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.grown import GrownList, LoopList, NumberList, Unreadable
 from anylayer.tracing.joined_ifs import ABSENT
-from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
+from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, is_open, items_of, iter_of, kind_in
 from anylayer.tracing.loop_operator import MAX_STEPS, end_at, value_of
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.primitives import as_array
@@ -38,20 +38,27 @@ _MAX_PASSES = 12
 
 
 def loop(
-    parts: Any, names: Sequence[str], lists: Sequence[str], appended: int, variables: Mapping[str, Any]
+    parts: Any,
+    names: Sequence[str],
+    lists: Sequence[str],
+    appended: int,
+    variables: Mapping[str, Any],
+    asks: bool,
 ) -> Any:
     """Return one execution of a loop statement, as changed code runs it.
 
     parts: the expression that a `for` iterates over, see loop_items.evaluate; None for a `while`. names: the
     local variables that the body assigns. lists: those that it changes; it appends to the first `appended`
-    of them, and replaces elements of the others. variables: the local variables.
+    of them, and replaces elements of the others. variables: the local variables. asks: whether the body decides
+    something; otherwise the loop is only recorded if it runs once per element of an open size.
     """
     run = current_run.get()
     iterable: Any = None if parts is None else evaluate(parts)
     items = Items(None, lambda k: None) if parts is None else items_of(iterable)
     if any(iterable is variables.get(n, ABSENT) for n in lists):
         raise refusal("a loop appends to the list that it iterates over; iterate over a copy of it")
-    if run is not None and changes_code() == "loops" and items is not None and not _is_short(items):
+    is_recorded = items is not None and (is_open(items.steps) or (asks and not _is_short(items)))
+    if run is not None and changes_code() == "loops" and items is not None and is_recorded:
         return RecordedLoop(run, items, names, lists, appended, variables, sys._getframe(1))
     iterator: Any = None
     if parts is not None:
@@ -325,7 +332,7 @@ class RecordedLoop:
             if type(steps) is TracedArray
             else as_array(steps, I8)
         )
-        is_fixed = type(steps) is int and results[0].const is not None and self.going is True
+        is_fixed = (type(steps) is int or is_open(steps)) and results[0].const is not None and self.going is True
         stacked = results[1 + states :]
         number_of_rows: Any = steps
         if stacked and not is_fixed:

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.sizes import broadcast
-from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic, looks_constant
+from anylayer.graph.symbolic import (
+    Size,
+    SizeReal,
+    extreme,
+    holds_symbolic,
+    is_symbolic,
+    looks_constant,
+    note_iteration,
+)
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
@@ -70,12 +78,14 @@ class _SubstituteOfType(_SubstituteType):
 
 
 class _SubstituteOfRange(_SubstituteType):
-    """A substitute for `range`, which refuses a size that depends on data: it would become a plain number."""
+    """A substitute for `range`, which refuses a size that depends on data: it would become a plain number.
+    A size of the inputs becomes one, which is noted."""
 
     def __call__(cls, *args: Any) -> Any:
         for x in args:
             if type(x) is Size:
                 x.need_fixed("cannot be an argument of range; np.arange(n) is recorded")
+                note_iteration(x)
         return range(*args)
 
 

@@ -1,0 +1,125 @@
+"""Loops that run once per element of an open size, in written files at sizes that were not traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.errors import LayerError
+from anylayer.network import Array
+
+Function = Callable[[Array], Any]
+CASES: list[Function] = []
+SIZES = (1, 2, 5, 130)
+ROWS = 3
+
+
+def case(function: Function) -> Function:
+    """Add a function of an array (3, T) to the cases."""
+    CASES.append(function)
+    return function
+
+
+@case
+def last_state(x: Array) -> Any:
+    h = np.zeros(x.shape[0], np.float32)
+    for t in range(x.shape[1]):
+        h = np.tanh(np.float32(0.5) * h + x[:, t])
+    return h
+
+
+@case
+def all_states(x: Array) -> Any:
+    h = np.zeros(x.shape[0], np.float32)
+    states = []
+    for t in range(x.shape[1]):
+        h = np.tanh(np.float32(0.5) * h + x[:, t])
+        states.append(h)
+    return np.stack(states, axis=1), np.array(states)
+
+
+@case
+def backwards(x: Array) -> Any:
+    h = np.zeros(x.shape[0], np.float32)
+    for t in reversed(range(x.shape[1])):
+        h = np.maximum(np.float32(0.5) * h, x[:, t])
+    return h
+
+
+@case
+def writes_columns(x: Array) -> Any:
+    y = x.copy()
+    for t in range(1, x.shape[1]):
+        y[:, t] = np.float32(0.5) * y[:, t - 1] + x[:, t]
+    return y
+
+
+@case
+def over_an_array(x: Array) -> Any:
+    total = np.float32(0)
+    for column in x.T:
+        total = total + column.max()
+    return total * x
+
+
+@case
+def with_decisions(x: Array) -> Any:
+    best, at, peaks = np.float32(-9), 0, 0
+    for t in range(x.shape[1]):
+        value = x[:, t].sum()
+        if value > best:
+            best, at = value, t
+        elif value < 0:
+            peaks += 1
+    return best, np.int64(at), np.int64(peaks)
+
+
+@case
+def pairs_of_arrays(x: Array) -> Any:
+    total = np.float32(0)
+    for k, (a, b) in enumerate(zip(x.T, x.T[::-1])):
+        total = total + (a * b).sum() * k
+    return total
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_a_loop_over_an_open_size(function: Function, suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"loop.{suffix}"
+    x = np.random.default_rng(2).standard_normal((ROWS, SIZES[-1])).astype(np.float32)
+    anylayer.export(function, [x[:, :6]], path=file, shapes={"x": (ROWS, "T")})
+    run = program(file)
+    for size in SIZES:
+        want = function(x[:, :size])
+        wanted = list(want) if isinstance(want, tuple) else [want]
+        for got, array in zip(run(x[:, :size]), wanted, strict=True):
+            assert got.shape == np.shape(array)
+            np.testing.assert_allclose(got, array, rtol=1e-5, atol=1e-5)
+
+
+def program(file: Path) -> Callable[[Array], list[Any]]:
+    """Return a function that runs a file in the engine itself."""
+    if file.suffix == ".onnx":
+        session = pytest.importorskip("onnxruntime").InferenceSession(file, providers=["CPUExecutionProvider"])
+        return lambda x: list(session.run(None, {"x": x}))
+    compiled = pytest.importorskip("openvino").Core().compile_model(file, "CPU")
+    return lambda x: list(compiled([x]).values())
+
+
+def in_a_comprehension(x: Array) -> Any:
+    return np.stack([x[:, t] * 2 for t in range(x.shape[1])])
+
+
+def test_a_comprehension_over_an_open_size_is_refused(tmp_path: Path) -> None:
+    line = in_a_comprehension.__code__.co_firstlineno + 1
+    rule = rf"test_loops_over_sizes.py:{line}: a loop runs once for each element of an open size"
+    with pytest.raises(LayerError, match=rule):
+        anylayer.export(
+            in_a_comprehension, [np.ones((ROWS, 6), np.float32)], path=tmp_path / "x.onnx", shapes={"x": (3, "T")}
+        )
+    assert not [*tmp_path.iterdir()]
