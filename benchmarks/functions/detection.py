@@ -142,6 +142,64 @@ def greedy_flags(dets):
     return ~suppressed
 
 
+def proposal_layer(dets):
+    x1, y1, x2, y2 = dets[:, 0], dets[:, 1], dets[:, 2], dets[:, 3]
+    areas = (x2 - x1) * (y2 - y1)
+    order = np.argsort(-dets[:, 4])
+    kept = []
+    while order.size > 0:
+        i = order[0]
+        kept.append(i)
+        rest = order[1:]
+        width = np.maximum(np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest]), 0)
+        height = np.maximum(np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]), 0)
+        common = width * height
+        order = rest[common / (areas[i] + areas[rest] - common) <= 0.7]
+    return dets[np.array(kept)[:300]]
+
+
+def soft_nms(dets):
+    areas = (dets[:, 2] - dets[:, 0]) * (dets[:, 3] - dets[:, 1])
+    scores = dets[:, 4].copy()
+    kept = np.zeros(100, np.int64)
+    found = np.zeros(100, np.float32)
+    for k in range(100):
+        i = np.argmax(scores)
+        if scores[i] < 0.05:
+            break
+        kept[k] = i
+        found[k] = scores[i]
+        width = np.minimum(dets[i, 2], dets[:, 2]) - np.maximum(dets[i, 0], dets[:, 0])
+        height = np.minimum(dets[i, 3], dets[:, 3]) - np.maximum(dets[i, 1], dets[:, 1])
+        common = np.maximum(width, 0) * np.maximum(height, 0)
+        overlap = common / (areas[i] + areas - common)
+        scores *= np.exp(-(overlap * overlap) / np.float32(0.5))
+        scores[i] = 0
+    return kept, found
+
+
+def yolo_boxes(x):
+    sizes = np.array([[10.0, 13.0], [16.0, 30.0], [33.0, 23.0]]).astype(np.float32)
+    rows, columns = x.shape[1], x.shape[2]
+    found = np.zeros((3 * rows * columns, 6), np.float32)
+    at = 0
+    for a in range(3):
+        for r in range(rows):
+            for c in range(columns):
+                cell = x[a * 85 : a * 85 + 85, r, c]
+                label = np.argmax(cell[5:])
+                score = 1 / (1 + np.exp(-cell[4])) * (1 / (1 + np.exp(-cell[5 + label])))
+                if score > 0.5:
+                    found[at, 0] = (c + 1 / (1 + np.exp(-cell[0]))) * 8
+                    found[at, 1] = (r + 1 / (1 + np.exp(-cell[1]))) * 8
+                    found[at, 2] = np.exp(cell[2]) * sizes[a, 0]
+                    found[at, 3] = np.exp(cell[3]) * sizes[a, 1]
+                    found[at, 4] = score
+                    found[at, 5] = label
+                    at += 1
+    return found, np.array([at])
+
+
 CASES = [
     Case(decode_boxes, lambda r: [r.standard_normal((16800, 4), np.float32), r.random((16800, 4), np.float32)]),
     Case(pairwise_iou, boxes(1000, 300)),
@@ -162,4 +220,7 @@ CASES = [
         lambda r: [r.standard_normal((8000, 4), np.float32) * 0.1, *boxes(8000)(r), *noise((8000,))(r)],
     ),
     Case(greedy_flags, boxes(200, scores=True)),
+    Case(proposal_layer, boxes(6000, scores=True)),
+    Case(soft_nms, boxes(1000, scores=True)),
+    Case(yolo_boxes, noise((255, 26, 26))),
 ]

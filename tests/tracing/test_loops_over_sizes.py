@@ -92,7 +92,7 @@ def pairs_of_arrays(x: Array) -> Any:
 def test_a_loop_over_an_open_size(function: Function, suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"loop.{suffix}"
     x = np.random.default_rng(2).standard_normal((ROWS, SIZES[-1])).astype(np.float32)
-    anylayer.export(function, [x[:, :6]], path=file, shapes={"x": (ROWS, "T")})
+    anylayer.export(function, x[:, :6], path=file, shapes={"x": (ROWS, "T")})
     run = program(file)
     for size in SIZES:
         want = function(x[:, :size])
@@ -120,6 +120,6 @@ def test_a_comprehension_over_an_open_size_is_refused(tmp_path: Path) -> None:
     rule = rf"test_loops_over_sizes.py:{line}: a loop runs once for each element of an open size"
     with pytest.raises(LayerError, match=rule):
         anylayer.export(
-            in_a_comprehension, [np.ones((ROWS, 6), np.float32)], path=tmp_path / "x.onnx", shapes={"x": (3, "T")}
+            in_a_comprehension, np.ones((ROWS, 6), np.float32), path=tmp_path / "x.onnx", shapes={"x": (3, "T")}
         )
     assert not [*tmp_path.iterdir()]
