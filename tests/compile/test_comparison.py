@@ -112,3 +112,12 @@ def test_rounding_of_intermediate_float16_values_is_allowed(tmp_path: Path, engi
     x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
     want = np.log1p(np.abs(x).astype(np.float16)).astype(np.float32)
     assert np.allclose(model(x)["y"], want, rtol=0, atol=2e-3 * want.max())
+
+
+@pytest.mark.parametrize("at", [at for at, (scale, _) in enumerate(comparison.SELECTING) if scale])
+def test_inputs_that_select_have_no_new_ties(at: int) -> None:
+    noise = np.random.default_rng(0).standard_normal((6000, 5)).astype(np.float32)
+    changed = comparison.selecting(noise, at)
+    assert changed.shape == noise.shape and changed.dtype == np.float32
+    assert len(np.unique(changed)) == len(np.unique(noise))
+    assert (changed.ravel().argsort(kind="stable") == noise.ravel().argsort(kind="stable")).all()

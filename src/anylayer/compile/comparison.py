@@ -136,8 +136,13 @@ def _varied_noise(random: np.random.Generator, kind: TensorType) -> Array:
 
 
 def selecting(noise: Array, at: int) -> Array:
-    """Return noise changed as row `at` of SELECTING says."""
+    """Return noise changed as row `at` of SELECTING says. Values that differ still do, if there are not too many:
+    the order in which NumPy sorts equal ones is not stated.
+    """
     scale, shift = SELECTING[at]
+    if noise.dtype.kind == "f" and noise.size:
+        values, ranks = np.unique(noise, return_inverse=True)
+        noise = np.linspace(values[0], values[-1], len(values), dtype=noise.dtype)[ranks.reshape(noise.shape)]
     with np.errstate(all="ignore"):
         return np.asarray(noise * scale + shift).astype(noise.dtype)
 
