@@ -14,6 +14,9 @@ from anylayer.network import TensorType
     [
         ("H >= 7", True),
         ("2*(H//2) == H", False),
+        ("H % 2 == 0", False),
+        ("W % 4 == 1", True),
+        ("H % 0 == 1", None),
         ("3 <= H <= 6", False),
         ("max(H, W) - floor((H) / (2)) != 10", True),
         ("(H) ** (0.5) < 3", True),
