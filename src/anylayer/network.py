@@ -27,10 +27,14 @@ MAX_RANK = 32
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """The shape and dtype of a value, printed as `float32[1, 3, 224, 224]`."""
+    """The shape and dtype of a value, printed as `float32[1, 3, 224, 224]`.
+
+    elements: of integers that are sizes of other values, the numbers and dynamic sizes, in C order, where known.
+    """
 
     shape: Shape
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float32))
+    elements: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, shape: Any, dtype: DTypeLike = np.float32) -> TensorType:

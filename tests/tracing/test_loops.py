@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.errors import EngineError, TraceError
+from anylayer.errors import EngineError, LayerError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 
@@ -459,3 +459,33 @@ def test_a_size_inside_of_a_loop_is_refused_after_it(is_doubled: Function) -> No
 
     with pytest.raises(TraceError, match="one iteration of a loop has computed is used after the loop"):
         traced(function, [TensorType.of((N, 5))])
+
+
+WITH_COMPUTED_LIMIT = (function_of_boxes, boxes_that_shrink, forever_until_nothing_is_left)
+"""Loops that are a NonMaxSuppression, whose limit is computed: 0 where only the Loop computes the same."""
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+@pytest.mark.parametrize("sizes", [(N,), (N, 9)], ids=["fixed", "open"])
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_a_written_loop_runs_on_engines_again(
+    function: Function, sizes: tuple[int, ...], suffix: str, tmp_path: Path
+) -> None:
+    if len(sizes) > 1 and function is function_of_boxes:
+        pytest.skip("keep[:5] needs a number of boxes")
+    file = tmp_path / f"boxes.{suffix}"
+    shapes = {"dets": ("N", 5)} if len(sizes) > 1 else None
+    anylayer.export(function, arrays()[0], path=file, shapes=shapes)
+    net = anylayer.read(file)
+    if suffix == "xml" and len(sizes) == 1 and function in WITH_COMPUTED_LIMIT:
+        with pytest.raises(LayerError, match="max_output_boxes_per_class must be positive, got 0"):
+            net.compile("openvino")
+        return
+    for engine in ("numpy", "onnxruntime", "openvino"):
+        if suffix == "xml" and function is of_a_selection and engine != "numpy":
+            with pytest.raises(LayerError, match="Use engine 'numpy'"):
+                net.compile(engine)
+            continue
+        model = net.compile(engine)
+        for n in sizes:
+            check(lambda d, n=n: function(d[:n]), lambda d, n=n, m=model: m({"dets": d[:n]}).values())

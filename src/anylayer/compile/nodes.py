@@ -21,7 +21,7 @@ from anylayer.compile.limits import (
     need_memory,
     size,
 )
-from anylayer.compile.selections import trace_with_selections
+from anylayer.compile.selections import trace_with_selections, with_sizes
 from anylayer.compile.shared import unshared
 from anylayer.errors import (
     AnyLayerError,
@@ -280,7 +280,7 @@ def _trace_node(
             for i in held:
                 full[i] = tracing.hold(tracing.running_graph(), constant_arrays[i])
             for i, array in zip(free, arrays):
-                full[i] = array
+                full[i] = with_sizes(array, known_types[i]) if target.definition.built_in else array
             return target(full)
 
         return call
@@ -293,7 +293,7 @@ def _trace_node(
     try:
         if bound.definition.built_in:
             body = trace_with_selections(
-                lambda sized: _trace_built_in(merged(bound), sized, f"{node.name}/", budget), types
+                lambda sized: _trace_built_in(merged(bound), sized, f"{node.name}/", budget), types, exact=True
             )
         else:
             body = _trace_user(bound, rebuild, merged, types)

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from anylayer import compile as compilation
 from anylayer import tracing
-from anylayer.errors import TraceError
+from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, symbolic_trace
 from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
-from anylayer.graph.sized import elements_of
+from anylayer.graph.sized import elements_of, sized_array
 from anylayer.graph.symbolic import Size, new_size
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
 from anylayer.tracing.checked import compare
-from anylayer.tracing.record import current_graph
+from anylayer.tracing.record import current_graph, running_graph
+from anylayer.tracing.size_arithmetic import hold
 
 if TYPE_CHECKING:
     from anylayer.compile.symbolic import Trace
@@ -40,24 +41,34 @@ _MAX_FILLED = 16
 """The largest number of elements that a selection is filled to."""
 
 
-def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
+def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: bool = False) -> Graph:
     """Return the graph that `trace` returns for inputs of these types. It may have dynamic sizes.
 
-    types: a Dim in the shape of an input is a size that depends on data, too.
+    types: a Dim in the shape of an input is a size that depends on data, too. exact: express the sizes of the
+    outputs by those of the inputs where a trace with symbols can, and by new ones otherwise.
     """
     running = current_trace.get()
     if running is not None:
         running.decide = tracing.counts.decide_size
         with limit_repetition():
             return _check_conditions(trace(types), running, lambda _: trace(types))
-    dims: list[Any] = [d for t in types for d in t.shape if isinstance(d, Dim)]
+    dims: list[Any] = [d for t in types for d in (*t.shape, *(t.elements or ())) if isinstance(d, Dim)]
+    dims += [source for d in dims for source in d.base.sources]
+    bases = {d.base for d in dims}
+    is_exact = exact and len({d.name for d in bases}) == len(bases)  # a name becomes a symbol
+    plain: Graph | None = None
     try:
-        return trace(types)
+        plain = trace(types)
     except SizeDependsOnData:
         pass
     except TraceError:
         if not dims:
             raise
+    if plain is not None:
+        new = {d.base for v in plain.outputs for d in v.shape if isinstance(d, Dim)} - {d.base for d in dims}
+        sized = new or any(t.elements for t in types) or any(o.op == "Shape" for o in plain.ops)
+        if not is_exact or not dims or not sized:
+            return plain
 
     def again(recorded: SymbolicTrace) -> Graph:
         return trace([_sized(t, recorded) for t in types])
@@ -65,15 +76,32 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType]) -> Graph:
     def traced(turn: int) -> Trace:
         with symbolic_trace({}, turn=turn) as recorded:
             recorded.decide = tracing.counts.decide_size
-            graph = _check_conditions(again(recorded), recorded, again)
+            of_some = again(recorded)
+            graph = _check_conditions(of_some, recorded, again)
+            if plain is not None and graph is not of_some:
+                raise TraceError("nothing selected is a case of its own")
         examples = {name: count.example for name, count in recorded.counts.items()}
         return compilation.symbolic.Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
-    with limit_repetition():
-        first, second = traced(0), traced(1)
-    graph = compilation.symbolic.for_every_size(first, second, first.ranges, dims=dims)
-    graph.selects = True
+    try:
+        with limit_repetition():
+            first, second = traced(0), traced(1)
+        graph = compilation.symbolic.for_every_size(first, second, first.ranges, dims=dims)
+    except AnyLayerError:
+        if plain is None:
+            raise
+        return plain
+    graph.selects = plain is None
     return graph
+
+
+def with_sizes(x: Any, kind: TensorType) -> Any:
+    """Return an input as a constant of symbolic sizes where its elements are known sizes."""
+    trace = current_trace.get()
+    if trace is None or trace.turn is None or kind.elements is None:
+        return x
+    elements = _sized(kind, trace).elements
+    return hold(running_graph(), sized_array(elements or (), kind.dtype, kind.shape))
 
 
 def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
@@ -82,10 +110,16 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
     def size(d: Any) -> Any:
         if not isinstance(d, Dim):
             return d
-        example = trace.count(SelectionKey(0, d.base.name), d.base.maximum)
-        return 0 if example is None else new_size(example[1], symbol(example[0])) * d.factor
+        sources = d.base.sources or (d.base,)
+        counts = [trace.count(SelectionKey(0, s.name), s.maximum) for s in sources]
+        known = {s.name: count[1] for s, count in zip(sources, counts) if count is not None}
+        if len(known) < len(sources):
+            return 0
+        e = compilation.symbolic.size_expression(d.base)
+        return new_size(e.value(known), e) * d.factor
 
-    return TensorType(tuple(map(size, kind.shape)), kind.dtype)
+    elements = None if kind.elements is None else tuple(map(size, kind.elements))
+    return TensorType(tuple(map(size, kind.shape)), kind.dtype, elements)
 
 
 def _check_conditions(

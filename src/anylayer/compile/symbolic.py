@@ -23,7 +23,7 @@ from anylayer.graph.open_sizes import solved
 from anylayer.graph.operators import is_sized_by_data
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import Element, elements_of
-from anylayer.graph.sizes import Dim
+from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import Size, holds_symbolic
 from anylayer.network import MAX_VALUES, Array
 from anylayer.optimize.simplify import simplify
@@ -63,7 +63,7 @@ def for_every_size(
             return _Unifier(replace(a, graph=rewrite(a.graph)), replace(b, graph=rewrite(b.graph)), ranges).run()
         except TraceError:
             pass
-    dims_by_size = {constant(d.factor) * symbol(d.base.name): d for d in dims}
+    dims_by_size = {constant(d.factor) * size_expression(d.base): d for d in dims}
     unifier = _Unifier(a, b, ranges)
     unifier.dims.update(dims_by_size)
     graph = unifier.run()
@@ -73,6 +73,12 @@ def for_every_size(
         of_conditions.dims.update(dims_by_size)
         graph.decided = replace(first, conditions=of_conditions.run())
     return graph
+
+
+def size_expression(d: Dim) -> Expression:
+    """Return a size that depends on data as an expression of those that it is computed from, or as a symbol."""
+    found: Expression = d.expression
+    return symbol(d.name) if found is None or len(found.symbols) != len(d.sources) else found
 
 
 def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:
@@ -124,7 +130,7 @@ class _Unifier:
         for a, b in zip(self.a.graph.inputs, self.b.graph.inputs):
             self.scope = a.name
             value = self.graph.input(a.name, self.shape(a.shape, b.shape), a.dtype)
-            self.operators.add(value, a.shape)
+            self.operators.add(value, a.shape, a.elements or ())
             self.pair(a, b, value)
         for x, y in zip_longest(self.a.graph.ops, self.b.graph.ops):
             self.operator(x, y)
@@ -170,8 +176,15 @@ class _Unifier:
                 self.dims[e] = self.dim(symbol(next(iter(e.symbols)))).times(times[0])
                 return self.dims[e]
             high = bounds(e, self.ranges)[1]
-            self.dims[e] = Dim(str(e), int(min(max(high, 1), MAX_VALUES)))
+            new = self.dims[e] = Dim(str(e), int(min(max(high, 1), MAX_VALUES)))
+            sources = [self.dims.get(symbol(name)) for name in sorted(e.symbols)]
+            if len(e.symbols) > 1 or e != symbol(*e.symbols):
+                new.expression, new.sources = e, tuple(d for d in sources if d is not None)
         return self.dims[e]
+
+    def whole(self, e: Element) -> Any:
+        """Return an element that is a whole number as a size of the new graph."""
+        return e if not isinstance(e, Expression) else self.dim(e) if e.constant is None else e.constant
 
     def dynamic_size(self, a: Dim, b: Dim) -> Dim:
         """Return the size that depends on data, `a` in the first trace and `b` in the second."""
@@ -252,7 +265,10 @@ class _Unifier:
         """Return a constant that both traces have, or operators that compute it from the sizes."""
         elements = self.elements(a, b)
         if elements is not None:
-            return self.operators.array(elements, a.dtype, a.shape)
+            value = self.operators.array(elements, a.dtype, a.shape)
+            if not any(isinstance(e, (Real, float)) for e in elements):
+                value.elements = tuple(map(self.whole, elements))
+            return value
         if a.const is not None and elements_of(a.const) is None and elements_of(b.const) is None and _equal(a, b):
             return self.graph.constant(a.const, trusted=True)
         before, after = _text_of(a), _text_of(b)
@@ -265,7 +281,7 @@ class _Unifier:
         if elements is None or o.inputs[0] is None:
             return self.constant(a, b)
         old = self.unified[o.inputs[0]].shape if o.inputs[0] in self.unified else ()
-        new = [self.dim(e) if isinstance(e, Expression) and e.constant is None else e for e in elements]
+        new = list(map(self.whole, elements))
         target = [0 if isinstance(d, Dim) and i < len(old) and old[i] is d else d for i, d in enumerate(new)]
         rest = [i for i, d in enumerate(target) if isinstance(d, Dim)]
         empty = any(d == 0 and not isinstance(n, Dim) for d, n in zip(target, new))
@@ -301,14 +317,16 @@ class SizeOperators:
         self.graph = graph
         self.ranges = ranges
         self.known: dict[Expression, tuple[Value, int]] = {}
+        self.held: dict[Expression, tuple[Value, int]] = {}
         self.made: dict[Any, Value] = {}
 
-    def add(self, value: Value, shape: Sequence[Any]) -> None:
-        """Add an array of the graph, from whose `shape` the values of symbols can be computed."""
-        for axis, d in enumerate(shape):
-            e = getattr(d, "expression", None)
-            if e is not None:
-                self.known.setdefault(e, (value, axis))
+    def add(self, value: Value, shape: Sequence[Any], elements: Sequence[Any] = ()) -> None:
+        """Add an array of the graph, from whose `shape` and `elements` the values of symbols can be computed."""
+        for found, sizes in ((self.known, shape), (self.held, elements)):
+            for i, d in enumerate(sizes):
+                e = getattr(d, "expression", None)
+                if e is not None:
+                    found.setdefault(e, (value, i))
 
     def array(self, elements: Sequence[Element], dtype: DTypeLike, shape: Sequence[int]) -> Value:
         """Return the array with these elements."""
@@ -354,6 +372,13 @@ class SizeOperators:
         if e in self.known:
             value, axis = self.known[e]
             return self._emit("Shape", [value], 1, _INT64, start=axis, end=axis + 1)
+        if e in self.held:
+            value, i = self.held[e]
+            flat = self.graph.emit("Reshape", [value, self._number(-1)], [((size_of(value.shape),), value.dtype)])[
+                0
+            ]
+            part = self._emit("Gather", [flat, self._number(i)], 1, value.dtype, axis=0)
+            return part if value.dtype == _INT64 else self._cast(part, _INT64)
         positive: list[Value] = []
         negative: list[Value] = []
         offset = 0
@@ -398,9 +423,9 @@ class SizeOperators:
 
     def _symbol(self, name: str) -> Value:
         """Return the value of a symbol, from an input's size that is a multiple of it plus a number."""
-        if symbol(name) in self.known:
+        if symbol(name) in self.known or symbol(name) in self.held:
             return self.expression(symbol(name))
-        for e in self.known:
+        for e in (*self.known, *self.held):
             solution = solved(e, name)
             if solution is not None:
                 factor, offset = solution

@@ -51,7 +51,7 @@ def with_an_element(new: Corrector, o: Op, x: Value, axis: int) -> Value:
     """Return `x` with an element of 0 if it has none along an axis."""
     one = new.constant(np.ones(1, np.int64))
     size = new.step(o, "Shape", [x], (1,), np.int64, start=axis, end=axis + 1)
-    missing = new.step(o, "Sub", [one, new.step(o, "Min", [size, one], (1,), np.int64)], (1,), np.int64)
+    missing = new.step(o, "Sub", [new.step(o, "Max", [size, one], (1,), np.int64), size], (1,), np.int64)
     rank = len(x.shape)
     at_end = new.constant(np.eye(2 * rank, dtype=np.int64)[rank + axis])
     pads = new.step(o, "Mul", [at_end, missing], (2 * rank,), np.int64)

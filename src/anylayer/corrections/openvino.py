@@ -103,8 +103,9 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
     if not isinstance(x.shape[axis], int):
         x = with_an_element(new, o, x, axis)
     zero = new.constant(np.zeros(1, np.int64))
-    good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
-    k = _check_value(new, o, good, k, one, "k must be 0 or more")
+    if new.interval(1)[0] < 0:
+        good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
+        k = _check_value(new, o, good, k, one, "k must be 0 or more")
     most = new.step(o, "Max", [k, one], (1,), np.int64)
     found = new.graph.emit(
         "TopK",
@@ -369,6 +370,8 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
         return None
     rank = wanted.shape[0]
     sizes = np.array([*[1] * rank, *x.shape][len(x.shape) :][-rank:] if rank else [], wanted.dtype)
+    if (sizes == 1).all() and new.interval(1)[0] >= 0:
+        return None
 
     def suits(shape: Array) -> Any:
         return (shape == sizes) | (shape == 1) | ((sizes == 1) & (shape >= 0))

@@ -35,17 +35,18 @@ class Value:
 
     A dimension of `shape` is an int (a Size where it is symbolic), or a Dim where the size is dynamic. `const`
     holds the data of a constant (a SizedArray where it is computed from symbolic sizes), and is None for an input
-    and for the output of an operator.
+    and for the output of an operator. `elements` are those of its type.
     """
 
     name: str
     shape: tuple[Any, ...]
     dtype: np.dtype[Any]
     const: Array | None = None
+    elements: tuple[Any, ...] | None = None
 
     @property
     def type(self) -> TensorType:
-        return TensorType(self.shape, self.dtype)
+        return TensorType(self.shape, self.dtype, self.elements)
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.type}" + (" const" if self.const is not None else "")

@@ -22,9 +22,10 @@ class Dim:
 
     base: the Dim that this one is a multiple of; itself if it is None.
     factor: how many times the base this size is.
+    sources: the sizes that this one is computed from, and `expression` how, by their names; none of others.
     """
 
-    __slots__ = ("_multiples", "base", "factor", "maximum", "name")
+    __slots__ = ("_multiples", "base", "expression", "factor", "maximum", "name", "sources")
 
     def __init__(self, name: str, maximum: int, *, base: Dim | None = None, factor: int = 1) -> None:
         self.name = name
@@ -32,6 +33,8 @@ class Dim:
         self.base = self if base is None else base
         self.factor = factor
         self._multiples: dict[int, Dim] = {1: self}
+        self.expression: Any = None
+        self.sources: tuple[Dim, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.name}<={self.maximum}"

@@ -45,6 +45,11 @@ def is_constant(x: Any) -> bool:
     return x is None or constant_of(x) is not None
 
 
+def holds_sizes(x: Any) -> bool:
+    """Return whether an input holds sizes of the network's inputs, or sizes that depend on data."""
+    return size_list(x) is not None
+
+
 def converted(x: Any, function: Callable[[Any], Any], what: str) -> Any:
     """Return a function of the array of a constant input, such as weights whose bits it unpacks.
 

@@ -50,4 +50,4 @@ def _(x: Array, count: Array | int) -> Array:
 def _size(count: TracedArray, maximum: int) -> Dim:
     sizes = _sizes.setdefault(count._graph, {})
     name = count._value.name
-    return sizes.setdefault((name, maximum), Dim(name, maximum))
+    return sizes.setdefault((name, maximum), Dim(f"min({name}, {maximum})", maximum))

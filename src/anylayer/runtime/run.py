@@ -18,7 +18,17 @@ from anylayer.compile.nodes import Definitions, after_error, guarded, run_bound
 from anylayer.compile.plan import GraphStep, HostStep, KernelStep, Plan, Step, no_weights, with_native_operators
 from anylayer.compile.shared import unshared
 from anylayer.engines import KeepsOutputs, Program, alongside, embedding, load_engine
-from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError, at, call_contained, given, within
+from anylayer.errors import (
+    AnyLayerError,
+    EngineError,
+    LayerError,
+    ShapeError,
+    TraceError,
+    at,
+    call_contained,
+    given,
+    within,
+)
 from anylayer.layer import Bound, bind
 from anylayer.layer.native import NativeProgram
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
@@ -379,7 +389,7 @@ def _need_memory(bound: Bound, types: Sequence[TensorType]) -> None:
         body = trace(
             _without_absent(bound, types), [t for t in types if t is not ABSENT], limit=MAX_LAYER_OPERATORS
         )
-    except TraceError:
+    except (ShapeError, TraceError):  # a body that runs no step may not be computed for these sizes
         return
     with at(bound.node.place):
         Budget().take_graph(body)

@@ -48,7 +48,8 @@ def record_loop(
         raise TraceError("a loop is recorded without a traced input")
     states = [graph.constant(s) if type(s) is not TracedArray else s._value for s in states]
     traced = [x._value for x in others if type(x) is TracedArray]
-    types = [TensorType((), I8), TensorType((), BOOL), *(v.type for v in (*states, *traced))]
+    of_states = [TensorType(v.shape, v.dtype) for v in states]  # whose elements are not those of each step
+    types = [TensorType((), I8), TensorType((), BOOL), *of_states, *(v.type for v in traced)]
 
     def body(arrays: list[Any]) -> Sequence[Any]:
         rest = iter(arrays[2 + len(states) :])

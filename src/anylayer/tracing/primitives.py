@@ -24,7 +24,7 @@ from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.record import record, record_many, running_graph
-from anylayer.tracing.size_arithmetic import hold
+from anylayer.tracing.size_arithmetic import held, hold
 
 AxisArg = int | Sequence[int] | None
 """The `axis` argument of a NumPy function."""
@@ -372,7 +372,7 @@ def split(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
     if is_constant(x):
         ends = np.cumsum(sizes)
         return [slices(x, [(axis, int(e - n), n, 1)]) for e, n in zip(ends, sizes)]
-    if 0 in sizes or len(sizes) == 1:
+    if 0 in sizes or len(sizes) == 1 or held(x) is not None:
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
         return [x if same(n, x.shape[axis]) else slices(x, [(axis, s, n, 1)]) for s, n in zip(starts, sizes)]
     types = [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]

@@ -124,6 +124,8 @@ def trace(
     if limit is not None:
         graph.limit = limit
     inputs = [graph.input(f"{prefix}input_{i}", t.shape, t.dtype) for i, t in enumerate(types)]
+    for v, t in zip(inputs, types):
+        v.elements = t.elements
     remembered: list[TraceError] = []
     tokens = refused.set(remembered), current_graph.set(graph)
     try:

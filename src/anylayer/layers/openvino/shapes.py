@@ -14,6 +14,7 @@ from anylayer.layer.arguments import (
     axis_in,
     axis_of,
     constant,
+    holds_sizes,
     integers,
     need_sizes,
     reshape,
@@ -70,7 +71,10 @@ def _tile(x: Array, repeats: list[int]) -> Array:
 
 
 def _range(start: Array, stop: Array, step: Array, output_type: str) -> Any:
-    first, last, by = (v.reshape(-1)[0] for v in (start, stop, step))
+    if holds_sizes(stop) and (integers(start, "start"), integers(step, "step")) == ([0], [1]):
+        return np.arange(integers(stop, "stop")[0]).astype(dtype_of(output_type or "i64", "output_type"))
+    named = {"start": start, "stop": stop, "step": step}
+    first, last, by = (constant(v, name).reshape(-1)[0] for name, v in named.items())
     dtype = dtype_of(output_type, "output_type") if output_type else first.dtype
     return (first + np.arange(arrays.count_in_range(first, last, by, "step")) * by).astype(dtype)
 
@@ -130,7 +134,7 @@ operators(
             repeats=lambda x, _: integers(x, "the repeats")),
         "Range": row("Return the numbers start, start + step, ... before stop.", _range, "Range-1, Range-4",
             "All inputs are constant scalars.",
-            start=constant, stop=constant, step=constant, output_type=attribute("string", "")),
+            output_type=attribute("string", "")),
         "Reverse": row("Reverse the order of the elements along some axes.", _reverse, "Reverse-1",
             "The axes are a constant: indices with mode index, or one boolean per axis with mode mask.",
             mode=attribute(Enum("index", "mask"))),
