@@ -16,6 +16,7 @@ _SAME_NAMES = """
 Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor IsNaN Log Reciprocal Round Sigmoid Sign Sin Sinh
 Sqrt Tan Tanh
 """
+"""Operators for which torch has functions of the same names in small letters."""
 _FORMULAS = {
     **{name: f"torch.{name.lower()}({{0}})" for name in _SAME_NAMES.split()},
     **{name: f"F.{name.lower()}({{0}})" for name in ("Mish", "Relu", "Softplus", "Softsign", "HardSwish")},
