@@ -191,6 +191,9 @@ class ChecksSizes(Protocol):
     def check(self, types: Mapping[str, TensorType | None]) -> None:
         """Raise InputError for shapes that do not fulfil the conditions."""
 
+    def conditions_on(self, shapes: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """Return the conditions in the symbols of other shapes of the inputs."""
+
 
 @dataclass(slots=True)
 class Network:

@@ -55,6 +55,15 @@ def test_shapes_are_compared_with_the_statement() -> None:
             stated.check({"a": TensorType.of(a), "b": TensorType.of(b)})
 
 
+def test_conditions_are_stated_in_other_symbols() -> None:
+    stated = StatedSizes({"a": ("N", "32*h + 1"), "b": ("w",)}, ["h % 2 == 0", "N >= floor(w / 2)"])
+    sizes = parse_sizes({"a": ("2*k", "H")})
+    assert sizes is not None
+    new = stated.conditions_on({**sizes.shapes, "b": (8,)})
+    assert new == ("((H - 1)//32) % 2 == 0", "(2*k) >= floor(8 / 2)")
+    assert [evaluate(text, {"k": 2, "H": 97}) for text in new] == [False, True]
+
+
 @pytest.mark.parametrize("size", ["H>", "3*", "H H", "", "H>=64>=3", "H/2", "f(x)", "100>=H", "64<=2*H"])
 def test_size_that_is_not_understood_is_refused(size: str) -> None:
     with pytest.raises(InputError, match=r"input 'x': "):

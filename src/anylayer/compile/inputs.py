@@ -23,8 +23,9 @@ def has_open_sizes(shapes: Mapping[str, Sequence[Any]] | None) -> bool:
 def input_types(network: Network, shapes: Mapping[str, Sequence[Any]] | None) -> dict[str, TensorType | None]:
     """Return the types of the network's inputs, with `shapes` in place of those in the file.
 
-    A type is None where neither gives the shape. Raises InputError for a name that is not an input, and for a
-    shape that is not a sequence of integers of 0 or more.
+    A type is None where neither gives the shape, or where the file leaves the batch size open and its conditions
+    on the sizes do not allow 1. Raises InputError for a name that is not an input, and for a shape that is not a
+    sequence of integers of 0 or more, or breaks the conditions.
     """
     types = dict(network.inputs)
     for name, shape in (shapes or {}).items():
@@ -40,7 +41,11 @@ def input_types(network: Network, shapes: Mapping[str, Sequence[Any]] | None) ->
             if type_ is not None:
                 need_countable(type_.shape, f"input '{name}'", InputError)
         if network.sizes is not None:
-            network.sizes.check(types)
+            try:
+                network.sizes.check(types)
+            except InputError:
+                types.update(dict.fromkeys(network.open.keys() - (shapes or {}).keys()))
+                network.sizes.check(types)
     return types
 
 

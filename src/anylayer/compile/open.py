@@ -140,6 +140,9 @@ def open_types(
     types = input_types(network, {n: s for n, s in (shapes or {}).items() if n not in opened})
     for name in opened:
         need_one_of(name, types, f"the network has no input '{name}'", "its inputs")
+    if sizes is not None and network.sizes is not None:
+        known = {name: kind.shape for name, kind in types.items() if kind is not None}
+        sizes = replace(sizes, texts=network.sizes.conditions_on({**known, **opened}))
     return types, sizes
 
 

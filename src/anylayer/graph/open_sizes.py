@@ -7,7 +7,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from anylayer.graph.symbolic import new_size
 from anylayer.network import MAX_VALUES, TensorType
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*]))")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _RANGE = re.compile(r"\s*(?:(\d+)\s*<=)?\s*([^<>=]+?)\s*(?:(<=|>=)\s*(\d+))?\s*")
 
 
@@ -28,7 +29,8 @@ class OpenSizes:
     """The shapes of inputs whose sizes stay open.
 
     `shapes` maps an input to its sizes, each an expression. `ranges` are the least and the largest value of each
-    symbol, in the order in which they occur. `guards` are further conditions, which the network's layers need.
+    symbol, in the order in which they occur. `guards` are further conditions, which the network's layers need, and
+    `texts` those that its file states.
     `traced` are the values of the symbols at which the network was traced. `dtypes` are those of the inputs whose
     type is not known without these sizes.
     """
@@ -36,13 +38,15 @@ class OpenSizes:
     shapes: Mapping[str, tuple[Expression, ...]]
     ranges: Mapping[str, tuple[int, int]]
     guards: tuple[Guard, ...] = ()
+    texts: tuple[str, ...] = ()
     traced: tuple[Mapping[str, int], ...] = ()
     dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
 
     def allow(self, symbols: Mapping[str, int]) -> bool:
-        """Return whether the values of the symbols lie in their ranges and fulfil the guards."""
+        """Return whether the values of the symbols lie in their ranges and fulfil the conditions."""
         inside = all(low <= symbols[name] <= high for name, (low, high) in self.ranges.items())
-        return inside and all(g.holds(symbols) for g in self.guards)
+        stated = inside and all(evaluate(text, symbols) is not False for text in self.texts)
+        return stated and all(g.holds(symbols) for g in self.guards)
 
     def of_inputs(self, names: Sequence[str]) -> OpenSizes | None:
         """Return the open sizes of some inputs only, or None where these have none."""
@@ -67,14 +71,14 @@ class OpenSizes:
         return values if same else None
 
     def conditions(self) -> list[str]:
-        """Return the ranges and the guards as text."""
+        """Return the ranges and the conditions as text."""
         texts = []
         for name, (low, high) in self.ranges.items():
             if high < MAX_VALUES:
                 texts.append(f"{low} <= {name} <= {high}")
             elif low > 1:
                 texts.append(f"{name} >= {low}")
-        return [*texts, *map(str, self.guards)]
+        return list(dict.fromkeys((*texts, *self.texts, *map(str, self.guards))))
 
     def stated(self) -> StatedSizes:
         """Return what a file states about these sizes."""
@@ -141,27 +145,37 @@ class StatedSizes:
         A condition that this version does not understand is not checked.
         """
         symbols: dict[str, int] = {}
-        for name, shape in self.shapes.items():
-            kind = types.get(name)
-            if kind is None or len(kind.shape) != len(shape):
-                continue
-            for text, d in zip(shape, kind.shape):
-                e = _parse_sum(text)
-                only = next(iter(e.symbols), "") if e is not None else ""
-                line = solved(e, only) if e is not None and only else None
-                if line is None:
-                    continue
-                value, rest = divmod(d - line[1], line[0])
-                need(rest == 0 and value >= 0, f"input '{name}': a size must be {text}, got {d}", InputError)
-                need(
-                    symbols.setdefault(only, value) == value,
-                    f"input '{name}': {only} is {symbols[only]} at another size, so {text} must not be {d}",
-                    InputError,
-                )
+        for name, text, only, (factor, offset), d in self._lines({n: t.shape for n, t in types.items() if t}):
+            value, rest = divmod(d - offset, factor)
+            need(rest == 0 and value >= 0, f"input '{name}': a size must be {text}, got {d}", InputError)
+            need(
+                symbols.setdefault(only, value) == value,
+                f"input '{name}': {only} is {symbols[only]} at another size, so {text} must not be {d}",
+                InputError,
+            )
         for condition in self.conditions:
             if evaluate(condition, symbols) is False:
                 sizes = ", ".join(f"{n} = {v}" for n, v in symbols.items())
                 raise InputError(f"the file allows only sizes with {condition}, got {sizes}")
+
+    def conditions_on(self, shapes: Mapping[str, Sequence[int | Expression]]) -> tuple[str, ...]:
+        """Return the conditions in the symbols of other `shapes` of the inputs."""
+        names: dict[str, str] = {}
+        for _, _, only, (factor, offset), d in self._lines(shapes):
+            text = str(d) if str(d).isalnum() else f"({d})"
+            names.setdefault(only, text if (factor, offset) == (1, 0) else f"(({text} - {offset})//{factor})")
+        return tuple(_NAME.sub(lambda m: names.get(m[0], m[0]), text) for text in self.conditions)
+
+    def _lines(self, shapes: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str, str, tuple[int, int], Any]]:
+        """Yield (input, text, symbol, (factor, offset), size in `shapes`) of sizes factor * symbol + offset."""
+        for name, texts in self.shapes.items():
+            shape = shapes.get(name, ())
+            for text, d in zip(texts, shape if len(shape) == len(texts) else ()):
+                e = _parse_sum(text)
+                only = next(iter(e.symbols), "") if e is not None else ""
+                line = solved(e, only) if e is not None and only else None
+                if line is not None:
+                    yield name, text, only, line, d
 
 
 SIZES = "anylayer.sizes"

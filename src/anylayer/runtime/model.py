@@ -19,7 +19,7 @@ from anylayer.compile.inputs import absent_input, advising_batch, has_open_sizes
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.plan import Plan
 from anylayer.engines import engines
-from anylayer.errors import AnyLayerError, EngineError, InputError, need, need_one_of, plural, warn
+from anylayer.errors import AnyLayerError, EngineError, InputError, at, need, need_one_of, plural, warn
 from anylayer.layer.exclusive import in_user_code
 from anylayer.network import Array, Network, TensorType
 from anylayer.runtime.compilation import Compilation, InputKey, key_of, key_of_arrays, require_precision
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _SIZES_COMPILED = 8
 """The number of programs for single sizes after which one program for every size is compiled. To compile that one
 takes as long as to compile 2 to 8 others."""
+_SIZES_ALLOWED = 1024
+"""The number of sets of input types that are known to fulfil the conditions in the network's file."""
 
 
 class Model:
@@ -82,6 +84,7 @@ class Model:
         )
         self._runners: OrderedDict[InputKey, PlanRunner] = OrderedDict()
         self._open: OpenProgram | None = None
+        self._allowed: set[InputKey] = set()
         self._seen: dict[InputKey, float] = {}
         self._attempts: list[OpenSizes] = []
         self._warned = False
@@ -224,7 +227,14 @@ class Model:
                 raise InputError(f"out['{name}'] must share no memory with an input or another output")
             arrays_in_use.append(array)
 
+    def _types_of(self, key: InputKey) -> dict[str, TensorType]:
+        return {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
+
     def _runner(self, key: InputKey) -> Runner:
+        if self._network.sizes is not None and key not in self._allowed:
+            with at(self._network.source):
+                self._network.sizes.check(self._types_of(key))
+            self._allowed = {key, *self._allowed} if len(self._allowed) < _SIZES_ALLOWED else {key}
         if self._compilation.engine == "numpy":
             return self._numpy
         runner = self._runners.get(key)
@@ -297,7 +307,7 @@ class Model:
 
     def _compile(self, key: InputKey) -> PlanRunner:
         """Compile for these input types, on the engine in use or on the fastest one."""
-        types = {name: TensorType(shape, dtype) for name, (shape, dtype) in zip(self._names, key)}
+        types = self._types_of(key)
         for note in transposed_inputs(self._network, {name: t.shape for name, t in types.items()}):
             warn(note, stacklevel=6)
         compilation = self._compilation
