@@ -183,7 +183,7 @@ class _Unifier:
         return self.dims[e]
 
     def whole(self, e: Element) -> Any:
-        """Return an element that is a integer as a size of the new graph."""
+        """Return an element that is an integer as a size of the new graph."""
         return e if not isinstance(e, Expression) else self.dim(e) if e.constant is None else e.constant
 
     def dynamic_size(self, a: Dim, b: Dim) -> Dim:
