@@ -15,7 +15,7 @@ import numpy as np
 from anylayer.errors import TraceError
 
 _PACKAGE = Path(__file__).parent.parent
-_LAYERS = str(_PACKAGE / "layers")
+_LAYERS, _OPERATORS = str(_PACKAGE / "layers"), str(_PACKAGE / "ops")
 _USERS, _RECORDER, _PACKAGES, _CALLER = range(4)
 _KINDS = (
     *((str(_PACKAGE / room), _RECORDER) for room in ("graph", "tracing", "ops")),
@@ -81,6 +81,16 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
 def is_users(frame: FrameType) -> bool:
     """Return whether a frame is one of the user's code."""
     return _kind(frame.f_code.co_filename) == _USERS
+
+
+def runs_operator() -> bool:
+    """Return whether the caller works for a function of anylayer.ops, not for a line of the user's code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _kind(frame.f_code.co_filename) == _RECORDER:
+        if frame.f_code.co_filename.startswith(_OPERATORS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def place_of(frame: FrameType | None) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Atom, Expression, constant, extremum_arguments, of_atom
 from anylayer.graph.guards import RELATIONS, SymbolicTrace, current_trace
-from anylayer.graph.place import is_users, refusal, user_place
+from anylayer.graph.place import is_users, refusal, runs_operator, user_place
 from anylayer.graph.reals import Real
 
 R = TypeVar("R", bound="SizeReal")
@@ -342,9 +342,9 @@ def depends_on_data(x: object) -> bool:
 
 
 def note_iteration(n: object) -> None:
-    """Note that the traced code counts to a number in a loop, if it is a size of the inputs."""
+    """Note that the user's code counts to a number in a loop, if it is a size of the inputs."""
     trace = current_trace.get()
-    if trace is not None and type(n) is Size:
+    if trace is not None and type(n) is Size and not runs_operator():
         trace.iterates = trace.iterates or user_place()
 
 
