@@ -62,6 +62,8 @@ def test_blobs_have_shapes_before_the_first_run(tmp_path: Path) -> None:
     conv, ip = net.blobs["conv"], net.blobs["ip"]
     assert (conv.num, conv.channels, conv.height, conv.width, conv.count) == (2, 4, 4, 4, 128)
     assert (ip.num, ip.channels, ip.height, ip.width) == (2, 5, 1, 1)
+    with pytest.raises(AttributeError, match="has no setter"):
+        ip.num = 1
     assert ip.diff.shape == (2, 5) and not ip.diff.any()
     with pytest.raises(InputError, match=r"data cannot be replaced; write into it: blob\.data\[\.\.\.\] = array"):
         ip.data = 3

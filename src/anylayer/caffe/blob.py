@@ -25,16 +25,15 @@ _OWN_REFERENCES = 2
 """References to an array that nothing but its blob holds: the blob's own and the argument of getrefcount."""
 
 
-class _LegacySize:
-    """The size of an axis of a blob with at most 4 axes, 1 where there is none."""
+def _legacy_size(axis: int) -> property:
+    """Return the property for the size of an axis of a blob with at most 4 axes, 1 where there is none."""
 
-    def __init__(self, axis: int) -> None:
-        self._axis = axis
-
-    def __get__(self, blob: Blob, owner: type[Blob]) -> int:
+    def size(blob: Blob) -> int:
         rule = "num, channels, height and width are sizes of blobs of at most 4 axes, this one has shape"
         need(len(blob.shape) <= 4, f"{rule} {blob.shape}; use blob.shape", InputError)
-        return blob.shape[self._axis] if self._axis < len(blob.shape) else 1
+        return blob.shape[axis] if axis < len(blob.shape) else 1
+
+    return property(size)
 
 
 class Blob:
@@ -73,7 +72,7 @@ class Blob:
         """The number of values."""
         return math.prod(self.shape)
 
-    num, channels, height, width = (_LegacySize(axis) for axis in range(4))
+    num, channels, height, width = map(_legacy_size, range(4))
 
     def reshape(self, *shape: int) -> None:
         """Change the shape. The values stay where their number does, and are zeros otherwise."""
