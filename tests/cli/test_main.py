@@ -39,9 +39,17 @@ def test_help_of_each_command_has_example(anylayer_command, name):
 def test_help_fits_two_screens_and_begins_with_usual_options(name):
     shown = CliRunner().invoke(cli.main, [name, "--help"], terminal_width=80).output.splitlines()
     assert max(map(len, shown)) <= 80 and len(shown) <= 60
-    options = [line.split()[0].rstrip(",") for line in shown[shown.index("Options:") :] if line.startswith("  -")]
+    section = shown[shown.index("Options:") :]
+    section = section[: section.index("")]
+    options = [line.split()[0].rstrip(",") for line in section if line.startswith("  -")]
     usual = [option for option in ("-i", "-o", "-l", "-e") if option in options]
-    assert options[: len(usual)] == usual
+    assert options[: len(usual)] == usual and options[-3:] == ["-q", "--debug", "-h"]
+
+
+@pytest.mark.parametrize("width", range(60, 121, 3))
+def test_help_keeps_names_of_options_on_one_line(width):
+    shown = CliRunner().invoke(cli.main, ["run", "--help"], terminal_width=width).output
+    assert {"--no-user-kernels", "--isolate-limit", "--kernel-folder"} <= set(shown.replace(",", "").split())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FIRST, _LAST = ("-i", "-o", "-l", "-e"), ("-q", "--debug")
+_FIRST, _LAST = ("-i", "-o", "-l", "-e"), ("-q", "--debug", "--help")
 """The options that --help lists first, and those that it lists last."""
 
 
@@ -82,7 +83,11 @@ class Command(click.Command):
                 continue
             with formatter.section(section):
                 if section == KernelOption.section:
-                    formatter.write_text(", ".join(name for name, _ in records))
+                    indent = " " * formatter.current_indent
+                    names = ", ".join(name for name, _ in records)
+                    width = formatter.width - len(indent)
+                    for line in textwrap.wrap(names, width, break_on_hyphens=False):
+                        formatter.write(f"{indent}{line}\n")
                 else:
                     formatter.write_dl(records)
 
@@ -296,7 +301,7 @@ def reading_options(function: F) -> F:
                 "--device",
                 default="",
                 metavar="NAME",
-                help="Of the engine: cpu, gpu, cuda:1; with -c, of OpenCL.",
+                help="Where engines run: cpu, gpu, cuda:1; with -c: OpenCL.",
             ),
             kernel("--dump-kernels", type=click.Path(path_type=Path), metavar="DIR"),
             kernel(
@@ -347,8 +352,8 @@ def random_weights_option(function: F) -> F:
 
 def ray_option(*, is_flag_too: bool) -> Callable[[F], F]:
     """Add --ray. is_flag_too: whether --ray without a value uses a cluster on this machine."""
-    text = "On this Ray cluster; 'auto': this machine's."
-    alone = " Alone: start one." if is_flag_too else ""
+    text = "Run on this Ray cluster; auto: this machine's."
+    alone = " Without ADDRESS: start one here." if is_flag_too else ""
     more: dict[str, Any] = {"is_flag": False, "flag_value": ""} if is_flag_too else {}
     return click.option("--ray", "ray_address", metavar="ADDRESS", help=text + alone, **more)
 

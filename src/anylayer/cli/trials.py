@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def trial_options(function: F) -> F:
-    """Add the options for inputs and weights, --json, --quiet and --debug; see `trial`."""
+    """Add the options for inputs and weights, and --json; see `trial`."""
     noise = input_option("an image, .npy or .npz; other inputs are seeded noise")
     return apply(function, [noise, seed_option, random_weights_option, shape_option, json_option])
 

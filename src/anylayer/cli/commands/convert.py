@@ -150,14 +150,14 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
     is_flag=False,
     flag_value="rgb",
     type=click.Choice(["rgb", "bgr"]),
-    help="Put it into the file, whose input becomes uint8 (N, H, W, 3) in RGB order.",
+    help="Do this inside the file, whose input becomes uint8 (N, H, W, 3) in RGB order.",
 )
 @click.option(
     "--picture",
     cls=ImageOption,
     callback=partial(to_size, word="any"),
     metavar="WxH",
-    help="With it: the images' size, or any [the input's].",
+    help="With --preprocess: images' size or any [input's].",
 )
 @image_options
 @seed_option
