@@ -238,6 +238,48 @@ def test_broken_node_of_a_converter_is_found(
     assert text in str(found)
 
 
+def test_layers_that_are_several_nodes_of_the_other_file_are_named_one_by_one(tmp_path: Path) -> None:
+    dense = (
+        'layer { name: "NAME" type: "InnerProduct" bottom: "FROM" top: "NAME" '
+        'inner_product_param { num_output: 7 weight_filler { type: "gaussian" std: 0.2 } } }\n'
+    )
+    text = 'input: "x" input_shape { dim: 2 dim: 16 }\n'
+    nodes, weights, value = [], [], "x"
+    for i in (1, 2, 3):
+        text += dense.replace("NAME", f"dense{i}").replace("FROM", value)
+        text += f'layer {{ name: "tanh{i}" type: "TanH" bottom: "dense{i}" top: "tanh{i}" }}\n'
+        nodes += [
+            onnx.helper.make_node("MatMul", [value, f"w{i}"], [f"product{i}"]),
+            onnx.helper.make_node("Add", [f"product{i}", f"bias{i}"], [f"sum{i}"]),
+            onnx.helper.make_node("Tanh", [f"sum{i}"], [f"tanh{i}"]),
+        ]
+        value = f"tanh{i}"
+    (tmp_path / "net.prototxt").write_text(text)
+    net = anylayer.read(tmp_path / "net.prototxt")
+    net.fill(1)
+    for i, (kernel, bias) in enumerate((n.blobs for n in net.network.nodes if n.blobs), 1):
+        arrays = {f"w{i}": kernel.T * np.float32(1 + i / 4), f"bias{i}": bias}
+        weights += [onnx.numpy_helper.from_array(np.ascontiguousarray(a), n) for n, a in arrays.items()]
+    types = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", [2, 16]), (value, [2, 7]))
+    ]
+    graph = onnx.helper.make_graph(nodes, "net", types[:1], types[1:], weights)
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "net.onnx")
+    found = anylayer.diff(net, tmp_path / "net.onnx")
+    assert places(found) == [(("InnerProduct",), ("MatMul", "Add"))] * 3
+
+
+def test_folded_node_is_named_before_another_broken_node(tmp_path: Path) -> None:
+    changes = weight(FOLDED, lambda w: w[:, ::-1]), weight("net_1/depthwise_1/depthwise", lambda w: w * 2)
+    found = anylayer.diff(KERAS, broken(TF2ONNX, tmp_path, *changes))
+    assert [row.a.names for row in found.rows if row.status == "differs" and row.a] == [
+        ("conv1",),
+        ("depthwise", "bn2"),
+    ]
+
+
 def test_pads_are_shown_with_a_pad_before(tmp_path: Path) -> None:
     found = anylayer.diff(broken(ONNX, tmp_path, attribute("conv1", "pads", [0, 0, 2, 2])), ONNX2TF)
     text = " ".join(str(found).split())

@@ -269,15 +269,23 @@ class Comparer:
     def _find_change(self, first: int) -> _Change | None:
         """Return the simplest change that brings B back to A's numbers, None where there is none.
 
-        The nodes after the change decide: more of them compute A's numbers than not. Among several arrangements of
-        a value, that with the most such nodes is taken.
+        The nodes after the change decide: more of them compute A's numbers than not. If no change of a node is
+        that good, because the next node differs, too, one after which at least as many do suffices: the first one
+        in A's order. Among several arrangements of a value, that with the most such nodes is taken.
         """
         by_rank = sorted(self._changes(first), key=lambda c: c.rank)
-        for _, group in groupby(by_rank, key=lambda c: (c.rank, c.a_value, c.b_value)):
-            scored = [(self._follow(first, change), change) for change in group]
-            (hits, misses), change = max(scored, key=lambda pair: pair[0][0] - pair[0][1])
-            if hits > misses:
-                return change
+        for _, of_node in groupby(by_rank, key=lambda c: max(0, c.rank - _ALIKE) // _RANKS):
+            second: _Change | None = None
+            for _, group in groupby(of_node, key=lambda c: (c.rank, c.a_value, c.b_value)):
+                scored = [(self._follow(first, change), change) for change in group]
+                (hits, misses), change = max(scored, key=lambda pair: pair[0][0] - pair[0][1])
+                if hits > misses:
+                    return change
+                replaces = bool(change.outputs) and change.rank % _RANKS != _EXTRA
+                if second is None and replaces and hits and (hits >= misses or change.rank == _ALIKE):
+                    second = change
+            if second is not None:
+                return second
         return None
 
     def _changes(self, first: int) -> Iterator[_Change]:
