@@ -22,6 +22,11 @@ def weight_of_the_largest(x: Array) -> Any:
     return x * WEIGHTS[int(np.argmax(x[0]))], x[(3, 1, 2, 0)[x[1].argmin()]], x[0] * WEIGHTS[min(len(x[x > 2]), 3)]
 
 
+def at_an_index_from_a_slice(x: Array) -> Any:
+    factor = WEIGHTS[np.argmax(x[0, 1:])]
+    return x * np.float32(WEIGHTS[np.argmax(x[:4, 0])]), x * WEIGHTS[x[:4, 1].argmin() - 4] * factor
+
+
 def counted_from_the_end(x: Array) -> Any:
     total = 0.0
     for i in range(N):
@@ -55,7 +60,7 @@ def two_lambdas(x: Array) -> Any:
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 @pytest.mark.parametrize(
     "function",
-    [weight_of_the_largest, counted_from_the_end, pairs_in_a_loop, two_lambdas],
+    [weight_of_the_largest, at_an_index_from_a_slice, counted_from_the_end, pairs_in_a_loop, two_lambdas],
     ids=lambda f: f.__name__,
 )
 def test_matches_numpy(function: Function, engine: str) -> None:

@@ -5,6 +5,7 @@ Each message says what asked for the values, which is read from the user's bytec
 
 from __future__ import annotations
 
+import ast
 import dis
 import linecache
 import sys
@@ -48,10 +49,12 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
     # Python 3.11 makes a call either in PRECALL or in CALL, depending on how often the line has run.
     opcode = dis.opname[code.co_code[at]].replace("PRECALL", "CALL")
     line, end, first, last = list(code.co_positions())[at // 2]
-    if line is None or first is None or last is None:
+    if line is None or end is None or first is None or last is None:
         return opcode, ""
-    source = linecache.getline(code.co_filename, line).encode()
-    text = source[first : last if line == end else None].decode(errors="replace")
+    lines = [linecache.getline(code.co_filename, n).encode() for n in range(line, end + 1)]
+    lines[-1] = lines[-1][:last]
+    lines[0] = lines[0][first:]
+    text = b"".join(lines).decode(errors="replace")
     return "BINARY_SUBSCR" if opcode == "CALL" and text.endswith("]") else opcode, text  # see loop_items.item_at
 
 
@@ -97,6 +100,18 @@ def array_refusal(x: Array) -> TraceError:
 def _indexing(x: Array) -> TraceError:
     remedy = "write np.asarray(a, like=x)[i] for a[i]"
     return _values_refusal(x, "indexing a NumPy array", remedy, tracing.decisions.JoinError)
+
+
+def _has_single_index(text: str) -> bool:
+    """Return whether the text of an expression is `x[i]`, in which `i` is not a slice."""
+    try:
+        expression = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    if not isinstance(expression, ast.Subscript):
+        return False
+    index = expression.slice
+    return not any(isinstance(n, ast.Slice) for n in (index.elts if isinstance(index, ast.Tuple) else [index]))
 
 
 def _remedy(name: str, arguments: str) -> str:
@@ -173,7 +188,7 @@ def index_refusal(x: Array) -> TraceError:
     opcode, text = _running_expression(user_frame())
     if text.startswith("range("):
         what = "range()"
-    elif opcode.startswith("BINARY_SUBSCR") and text and ":" not in text:
+    elif opcode.startswith("BINARY_SUBSCR") and _has_single_index(text):
         return _indexing(x)
     elif opcode.startswith(("BINARY_S", "STORE_S")):
         what = "indexing or slicing"
