@@ -306,9 +306,9 @@ class _Changes(ast.NodeTransformer):
         if iterable is not None:
             item.targets = [node.target]
             start.append(item)
-        self.loops += 1
+        self.loops += asks
         passes.body = [*start, *self.statements(body), last]
-        self.loops -= 1
+        self.loops -= asks
         return [first, passes, *results]
 
 
