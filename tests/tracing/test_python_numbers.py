@@ -571,7 +571,7 @@ REFUSED: list[tuple[Function, str]] = [
     (lambda x: x * sum(range(int(x[0, 0]))), r"range\(\) needs the values"),
     (lambda x: x * {0: 1, 1: 2}.get(int(x[0, 0]), 3), "cannot be a key of a dict"),
     (lambda x: x * (int(x[0, 0]) in {1, 2}), "cannot be a key of a dict"),
-    (lambda x: x * [1, 2, 3][int(x[0, 0])], r"write np.asarray\(a, like=x\)\[i\]"),
+    (lambda x: x * len(["a", "bb", "c"][int(x[0, 0])]), r"write np.asarray\(a, like=x\)\[i\]"),
     (lambda x: x * len(str(int(x[0, 0]))), r"str\(\), print\(\) or an f-string needs the values"),
     (lambda x: x * len(f"{float(x[0, 0]):.2f}"), r"str\(\), print\(\) or an f-string needs the values"),
     (lambda x: np.zeros(int(x[0, 0])), r"write min\(max\(n, 0\), 100\)"),
