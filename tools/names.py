@@ -51,9 +51,10 @@ def _is_empty(name: str) -> bool:
 
 
 def is_participle(name: str) -> bool:
-    """Return whether a name is one word, and this word a past participle."""
+    """Return whether a name is one word, and this word a past participle; names of Python such as __reversed__ are
+    none."""
     word = name.strip("_")
-    if word not in (word.lower(), word.title()) or "_" in word:
+    if name.startswith("__") or word not in (word.lower(), word.title()) or "_" in word:
         return False
     word = word.lower()
     regular = word.endswith("ed") and len(word) > 4 and word not in _NO_PARTICIPLES

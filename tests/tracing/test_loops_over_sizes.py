@@ -87,6 +87,14 @@ def pairs_of_arrays(x: Array) -> Any:
     return total
 
 
+@case
+def rows_from_the_end(x: Array) -> Any:
+    total = np.float32(0)
+    for k, column in enumerate(reversed(x.T)):
+        total = total * np.float32(0.5) + column.max() * k
+    return total
+
+
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_a_loop_over_an_open_size(function: Function, suffix: str, tmp_path: Path) -> None:

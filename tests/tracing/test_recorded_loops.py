@@ -377,7 +377,7 @@ def reads_the_variable_after(dets: Array) -> Any:
         (keeps_a_view, "'best' is written to, and gets another array"),
         (writes_to_an_element, r"appended to a list is written to later; append a \.copy\(\)"),
         (may_be_none, "'best' is a different kind of object"),
-        (selects_in_the_loop, "records more than 25000 operators in all"),
+        (selects_in_the_loop, "selects a number of elements that depends on data"),
         (reads_the_variable_after, "'last' is read after a loop on data"),
     ],
 )

@@ -112,7 +112,7 @@ class TooManyOperators(TraceError):
     """The error of a graph that would exceed its limit of operators."""
 
 
-_MAX_REPEATED = 25_000
+_MAX_REPEATED = 60_000
 """The largest number of operators that one function records where it is traced for many combinations of paths."""
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 

@@ -232,6 +232,9 @@ class TracedArray(_Base):
         note_iteration(self.shape[0])
         return (self[i] for i in range(len(self)))
 
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self[::-1])
+
     # ---------------------------------------------------------------- protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
