@@ -159,3 +159,13 @@ def other_outputs(source: Source) -> dict[str, str]:
             taken.add(other)
             found[name] = other
     return found
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    """Return `name`, or the first of name_2, name_3, ... that is not in `taken`, and add it to `taken`."""
+    candidate, i = name, 1
+    while candidate in taken:
+        i += 1
+        candidate = f"{name}_{i}"
+    taken.add(candidate)
+    return candidate

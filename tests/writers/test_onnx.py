@@ -15,7 +15,7 @@ import openvino
 import pytest
 
 import anylayer
-from anylayer.errors import ConversionError, EngineError, FileError, InputError, LayerError, TraceError
+from anylayer.errors import ConversionError, EngineError, FileError, InputError, LayerError
 from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize.simplify import simplify
@@ -259,14 +259,22 @@ class ReshapeWithBatch(Mine):
         return [x.reshape(n, c, h * w).transpose(0, 2, 1).reshape(n, c, h, w)]
 
 
-class DependsOnBatch(Mine):
-    """Add each sample to the others, in a loop that the trace unrolls."""
+class LoopOverBatch(Mine):
+    """Add each sample to the others, in a loop that becomes the operator Loop."""
 
     def forward(self, inputs: Any) -> Any:
         (x,) = inputs
         for i in range(len(x)):
             x = x + x[i]
         return [x]
+
+
+class DependsOnBatch(Mine):
+    """Multiply each sample, in a comprehension that the trace unrolls."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return [np.stack([x[i] * i for i in range(len(x))])]
 
 
 @pytest.mark.parametrize("how", [{}, {"functions": True}, {"keep": ["Mine"]}])
@@ -285,11 +293,14 @@ def test_symbolic_batch(tmp_path: Path, how: Any) -> None:
         np.testing.assert_allclose(got, want, atol=1e-5)
 
 
+def test_loop_over_a_symbolic_batch(tmp_path: Path) -> None:
+    done = read(tmp_path, LoopOverBatch).write(tmp_path / "net.onnx", batch="N")
+    assert len(done.checks) == 5 and all(c.ok for c in done.checks)
+
+
 @pytest.mark.parametrize("how", [{}, {"functions": True}])
 def test_batch_that_cannot_be_symbolic_is_refused(tmp_path: Path, how: Any) -> None:
-    with pytest.raises(
-        TraceError, match=r"net.prototxt: node 'mine'.* computes something else at N=3 than at N=2: "
-    ):
+    with pytest.raises(LayerError, match=r"layer 'mine'.* a loop runs once for each element of an open size"):
         read(tmp_path, DependsOnBatch).write(tmp_path / "net.onnx", batch="N", **how)
     assert read(tmp_path, DependsOnBatch).write(tmp_path / "net.onnx", batch=2, **how).checks[0].ok
 

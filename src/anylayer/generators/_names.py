@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from anylayer.layer import Bound
-from anylayer.writers._target import unused_name
+from anylayer.source import unused_name
 
 _MAX_NAME_LENGTH = 64
 """The largest number of characters of a name that an identifier keeps."""

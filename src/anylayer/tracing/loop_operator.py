@@ -16,7 +16,7 @@ from anylayer.tracing.counts import count_of
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.primitives import gather
-from anylayer.tracing.record import graph_of, running_graph, trace
+from anylayer.tracing.record import graph_of, trace, value_of
 
 MAX_STEPS = 30_000
 """The largest number of steps of a loop."""
@@ -93,11 +93,6 @@ def end_at(most: int, step: Any, go: Any) -> Any:
     """Return the condition of a loop, with an index that engines refuse if it still holds after `most` steps."""
     too_many = np.logical_and(step == most - 1, go)
     return gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
-
-
-def value_of(x: Any) -> Value:
-    """Return the value of an array in the graph of the running trace."""
-    return x._value if type(x) is TracedArray else running_graph().constant(x)
 
 
 def _scalar(x: Any, dtype: Any) -> Value:

@@ -24,8 +24,8 @@ from anylayer.network import MAX_VALUES
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import compressed, count_of, mask_of_size, need_possible
 from anylayer.tracing.dtypes import BOOL, I4, I8
-from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import ONNX_TYPES, arange, as_array, expand
+from anylayer.tracing.record import value_of
 
 
 class Unfit(Exception):

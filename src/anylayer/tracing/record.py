@@ -44,6 +44,11 @@ def running_graph() -> Graph:
     return graph
 
 
+def value_of(x: Any) -> Value:
+    """Return the value of an array in the graph of the running trace."""
+    return x._value if type(x) is TracedArray else running_graph().constant(x)
+
+
 def graph_of(inputs: Sequence[Any]) -> Graph | None:
     """Return the graph of the traced arrays among `inputs`, or None if there are none.
 

@@ -26,11 +26,11 @@ from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.grown import GrownList, LoopList, NumberList, Unreadable
 from anylayer.tracing.joined_ifs import ABSENT
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, is_open, items_of, iter_of, kind_in
-from anylayer.tracing.loop_operator import MAX_STEPS, end_at, value_of
+from anylayer.tracing.loop_operator import MAX_STEPS, end_at
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import as_arrays, kind_of, number
-from anylayer.tracing.record import running_graph
+from anylayer.tracing.record import running_graph, value_of
 
 _FEW_STEPS = 3
 """The largest number of steps of a loop over fixed values that is not recorded as an operator."""

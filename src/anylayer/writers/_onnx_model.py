@@ -13,8 +13,7 @@ from anylayer.errors import EngineError
 from anylayer.graph import OPSET, Dim, Graph, Op, Value
 from anylayer.libraries.onnx import TensorProto, elem_type, helper, least_version, numpy_helper, onnx
 from anylayer.network import Array
-from anylayer.source import Source, other_outputs
-from anylayer.writers._target import unused_name
+from anylayer.source import Source, other_outputs, unused_name
 
 _IR_VERSION = 9
 _IR_VERSION_OF_4_BITS = 10

@@ -56,16 +56,6 @@ class Consumers:
         return self._reads[value][0] if value in self._reads and self.count(value) == 1 else None
 
 
-def unused_name(name: str, taken: set[str]) -> str:
-    """Return `name`, or the first of name_2, name_3, ... that is not in `taken`, and add it to `taken`."""
-    candidate, i = name, 1
-    while candidate in taken:
-        i += 1
-        candidate = f"{name}_{i}"
-    taken.add(candidate)
-    return candidate
-
-
 def renamed_output_notes(outputs: Mapping[str, str]) -> list[str]:
     """Return a note for each output whose name in the file differs. `outputs` maps its name to the file's."""
     return [

@@ -30,7 +30,6 @@ from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.counts import mask_of_positions, without_position
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
-from anylayer.tracing.loop_operator import value_of
 from anylayer.tracing.primitives import (
     AxisArg,
     arange,
@@ -44,7 +43,7 @@ from anylayer.tracing.primitives import (
     slices,
 )
 from anylayer.tracing.python_numbers import as_arrays
-from anylayer.tracing.record import record, running_graph
+from anylayer.tracing.record import record, running_graph, value_of
 from anylayer.tracing.size_arithmetic import size_list
 
 

@@ -13,7 +13,8 @@ from anylayer.errors import LayerError, at, need, some, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.operators import REARRANGES
 from anylayer.network import Array, Shape
-from anylayer.writers._target import Consumers, unused_name
+from anylayer.source import unused_name
+from anylayer.writers._target import Consumers
 from anylayer.writers.caffe.dialects import dialect_names, dialect_of
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.materialize import materialize

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from anylayer.errors import at
-from anylayer.writers._target import unused_name
+from anylayer.source import unused_name
 from anylayer.writers.caffe.builder import CaffeBuilder
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 from anylayer.writers.caffe.views import BlobView
