@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from anylayer import AnyLayerError
+from anylayer.cli import main
 from anylayer.cli.commands import serve
 from anylayer.errors import FileError
 from anylayer.images.files import read_image, suffixes, write_image
@@ -128,7 +129,8 @@ def test_served_network_with_open_sizes_keeps_the_size_of_a_picture(shape, trans
     )
     Image.new("RGB", (33, 21)).save(tmp_path / "a.png")
     words = [str(tmp_path / "net.prototxt"), "--shape", f"data={shape}", "--quiet"]
-    given = serve.command.make_context("serve", words).params
+    group = main.make_context("anylayer", ["serve"])  # a command keeps the names of --help of its first context
+    given = serve.command.make_context("serve", words, group).params
     _, settings = serve._network("net", tmp_path / "net.prototxt", None, given)
     assert settings.decode["data"]((tmp_path / "a.png").read_bytes()).shape == found
 
