@@ -186,18 +186,23 @@ def test_branch_on_a_size_is_a_condition_of_the_file(suffix: str, tmp_path: Path
         written.compile("numpy", shapes={"data": (1, 2, 20, 12)})
 
 
+def even_batch(folder: Path) -> anylayer.Net:
+    """Return the network of a written file that allows only even batches."""
+    anylayer.export(
+        lambda x: x * 2 if x.shape[0] % 2 == 0 else x * 3,
+        np.ones((4, 3), np.float32),
+        path=folder / "even.onnx",
+        batch="N",
+    )
+    return anylayer.read(folder / "even.onnx")
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
 @pytest.mark.parametrize("shapes", [None, {"x": (2, 3)}, {"x": ("N", 3)}], ids=["unknown", "two", "open"])
 def test_model_of_a_file_computes_only_the_sizes_that_the_file_allows(
     shapes: Any, engine: str, tmp_path: Path
 ) -> None:
-    anylayer.export(
-        lambda x: x * 2 if x.shape[0] % 2 == 0 else x * 3,
-        np.ones((4, 3), np.float32),
-        path=tmp_path / "even.onnx",
-        batch="N",
-    )
-    model = anylayer.read(tmp_path / "even.onnx").compile(engine, shapes=shapes)
+    model = even_batch(tmp_path).compile(engine, shapes=shapes)
     for n in (2, 6):
         x = np.random.default_rng(n).random((n, 3), np.float32)
         np.testing.assert_array_equal(model({"x": x})["output"], x * 2)
@@ -212,13 +217,7 @@ def test_model_of_a_file_computes_only_the_sizes_that_the_file_allows(
 def test_written_file_keeps_the_conditions_of_its_source(
     size: str, condition: str, sizes: set[int], tmp_path: Path
 ) -> None:
-    anylayer.export(
-        lambda x: x * 2 if x.shape[0] % 2 == 0 else x * 3,
-        np.ones((4, 3), np.float32),
-        path=tmp_path / "even.onnx",
-        batch="N",
-    )
-    done = anylayer.read(tmp_path / "even.onnx").write(tmp_path / "again.onnx", shapes={"x": (size, 3)})
+    done = even_batch(tmp_path).write(tmp_path / "again.onnx", shapes={"x": (size, 3)})
     assert sizes <= {c.sizes["x"][0] for c in done.checks if c.ok}
     assert all(c.sizes["x"][0] % 2 == 0 for c in done.checks)
     (stated,) = (p.value for p in onnx.load(tmp_path / "again.onnx").metadata_props if p.key == "anylayer.sizes")
