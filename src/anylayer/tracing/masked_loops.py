@@ -143,30 +143,30 @@ class MaskedBody:
         """Return the position of the largest, or the smallest, element that is left."""
         if self.last not in (None, (o.op, x.value)):
             raise Unfit("takes elements from two places")
-        if self.place is None:
-            elements, dtype, axes = x.value, x.value.dtype, self.number([0])
-            most, least = ("ReduceMax", "ReduceMin") if o.op == "ArgMax" else ("ReduceMin", "ReduceMax")
-            if dtype.kind == "f":  # NumPy takes the first NaN
-                is_nan = self.emit("IsNaN", [elements], (self.size,), BOOL)
-                infinity = self.number(np.inf if o.op == "ArgMax" else -np.inf, dtype)
-                elements = self.emit("Where", [is_nan, infinity, elements], (self.size,), dtype)
-            worst = self.emit(least, [elements, axes], (1,), dtype, keepdims=1)
-            values = self.emit("Where", [self.left, elements, worst], (self.size,), dtype)
-            best = self.emit(most, [values, axes], (1,), dtype, keepdims=1)
-            others = self.emit("Equal", [elements, best], (self.size,), BOOL)
+        if self.place is not None:
+            return self.place
+        elements, dtype, axes = x.value, x.value.dtype, self.number([0])
+        most, least = ("ReduceMax", "ReduceMin") if o.op == "ArgMax" else ("ReduceMin", "ReduceMax")
+        if dtype.kind == "f":  # NaN counts as infinity; NumPy takes NaN even before infinity
+            is_nan = self.emit("IsNaN", [elements], (self.size,), BOOL)
+            infinity = self.number(np.inf if o.op == "ArgMax" else -np.inf, dtype)
+            elements = self.emit("Where", [is_nan, infinity, elements], (self.size,), dtype)
+        worst = self.emit(least, [elements, axes], (1,), dtype, keepdims=1)
+        values = self.emit("Where", [self.left, elements, worst], (self.size,), dtype)
+        best = self.emit(most, [values, axes], (1,), dtype, keepdims=1)
+        others = self.emit("Equal", [elements, best], (self.size,), BOOL)
+        mask = self.emit("And", [self.left, others], (self.size,), BOOL)
+        if dtype.kind == "f":  # the largest of -inf alone is not -inf in OpenVINO
+            some = self.emit("Cast", [mask], (self.size,), I4, to=ONNX_TYPES[I4])
+            some = self.emit("ReduceMax", [some, axes], (1,), I4, keepdims=1)
+            some = self.emit("Cast", [some], (1,), BOOL, to=ONNX_TYPES[BOOL])
+            nothing = self.emit("Not", [some], (1,), BOOL)
+            others = self.emit("Or", [others, nothing], (self.size,), BOOL)
             mask = self.emit("And", [self.left, others], (self.size,), BOOL)
-            if dtype.kind == "f":  # the largest of -inf alone is not -inf in OpenVINO
-                some = self.emit("Cast", [mask], (self.size,), I4, to=ONNX_TYPES[I4])
-                some = self.emit("ReduceMax", [some, axes], (1,), I4, keepdims=1)
-                some = self.emit("Cast", [some], (1,), BOOL, to=ONNX_TYPES[BOOL])
-                nothing = self.emit("Not", [some], (1,), BOOL)
-                others = self.emit("Or", [others, nothing], (self.size,), BOOL)
-                mask = self.emit("And", [self.left, others], (self.size,), BOOL)
-            left, self.left = self.left, mask
-            place = self.taken_position(False)
-            self.left, self.last = left, (o.op, x.value)
-            return place
-        return self.place
+        left, self.left = self.left, mask
+        place = self.taken_position(False)
+        self.left, self.last = left, (o.op, x.value)
+        return place
 
     # ------------------------------------------------------------------------------ operators
 

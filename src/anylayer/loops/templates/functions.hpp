@@ -155,6 +155,12 @@ template <class T> inline T fused(T a, T b, T c) {
 #endif
 }
 
+// A polynomial of x with these coefficients, that of the highest power first.
+template <class T> inline T polynomial(T, T sum) { return sum; }
+template <class T, class... Rest> inline T polynomial(T x, T sum, T next, Rest... rest) {
+    return polynomial(x, fused(sum, x, next), rest...);
+}
+
 // exp, log, tanh and erf of 32-bit floats, within 2e-7 (4 ulp) of the result. Compilers make vector instructions of them, in
 // contrast to the functions of <cmath>. The polynomials are those of the Cephes library (S. Moshier), and of N. Juffa's
 // erff.
@@ -162,12 +168,8 @@ inline float exponential(float x) {
     const float at = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
     const float n = (at * 1.44269504f + 12582912.0f) - 12582912.0f;  // rounded to an integer
     const float r = (at - n * 0.693359375f) - n * -2.12194440e-4f;
-    float y = 1.9875691500e-4f;
-    y = fused(y, r, 1.3981999507e-3f);
-    y = fused(y, r, 8.3334519073e-3f);
-    y = fused(y, r, 4.1665795894e-2f);
-    y = fused(y, r, 1.6666665459e-1f);
-    y = fused(y, r, 5.0000001201e-1f);
+    float y = polynomial(
+        r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f);
     y = y * r * r + r + 1.0f;
     const int32_t whole = int32_t(n == n ? n : 0.0f), half = whole >> 1;
     return y * float_of_bits((half + 127) << 23) * float_of_bits((whole - half + 127) << 23);
@@ -177,15 +179,9 @@ inline float logarithm(float x) {
     const bool small = x < 1.17549435e-38f;
     const int32_t bits = bits_of_float(small ? x * 8388608.0f : x), exponent = (bits - 0x3f3504f3) >> 23;
     const float m = float_of_bits(bits - exponent * 8388608) - 1.0f, n = float(exponent - (small ? 23 : 0));
-    float y = 7.0376836292e-2f;
-    y = fused(y, m, -1.1514610310e-1f);
-    y = fused(y, m, 1.1676998740e-1f);
-    y = fused(y, m, -1.2420140846e-1f);
-    y = fused(y, m, 1.4249322787e-1f);
-    y = fused(y, m, -1.6668057665e-1f);
-    y = fused(y, m, 2.0000714765e-1f);
-    y = fused(y, m, -2.4999993993e-1f);
-    y = fused(y, m, 3.3333331174e-1f);
+    float y = polynomial(
+        m, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
+        2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
     y = y * m * (m * m) + n * -2.12194440e-4f - 0.5f * (m * m);
     const float found = m + y + n * 0.693359375f, infinity = std::numeric_limits<float>::infinity();
     const float special = x == 0.0f ? -infinity : std::numeric_limits<float>::quiet_NaN();
@@ -194,27 +190,19 @@ inline float logarithm(float x) {
 
 inline float hyperbolic_tangent(float x) {
     const float a = std::fabs(x), z = x * x;
-    float y = -5.70498872745e-3f;
-    y = fused(y, z, 2.06390887954e-2f);
-    y = fused(y, z, -5.37397155531e-2f);
-    y = fused(y, z, 1.33314422036e-1f);
-    y = fused(y, z, -3.33332819422e-1f);
+    const float y = polynomial(
+        z, -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f);
     const float far = 1.0f - 2.0f / (exponential(a + a) + 1.0f);
     return std::copysign(a < 0.625f ? y * z * a + a : far, x);
 }
 
 inline float error_function(float x) {
     const float a = std::fabs(x), z = x * x;
-    float y = -5.96761703e-4f, q = fused(-1.72853470e-5f, a, 3.83197126e-4f);
-    y = fused(y, z, 4.99119423e-3f);
-    y = fused(y, z, -2.67681349e-2f);
-    y = fused(y, z, 1.12819925e-1f);
-    y = fused(y, z, -3.76125336e-1f);
-    y = fused(y, z, 1.28379166e-1f);
-    q = fused(q, z, fused(-3.88396438e-3f, a, 2.42546219e-2f));
-    q = fused(q, a, -1.06777877e-1f);
-    q = fused(q, a, -6.34846687e-1f);
-    q = fused(q, a, -1.28717512e-1f);
+    const float y = polynomial(
+        z, -5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f);
+    const float p = fused(-1.72853470e-5f, a, 3.83197126e-4f);
+    const float q = polynomial(
+        a, fused(p, z, fused(-3.88396438e-3f, a, 2.42546219e-2f)), -1.06777877e-1f, -6.34846687e-1f, -1.28717512e-1f);
     return a < 0.927734375f ? fused(y, x, x) : std::copysign(1.0f - exponential(fused(q, a, -a)), x);
 }
 
@@ -293,16 +281,8 @@ inline double in_quarters(float x, uint64_t& quarter) {
 
 inline float sine_of_quarters(double x, uint64_t quarter) {
     const double z = x * x;
-    double sine = 1.0 / 362880, cosine = -1.0 / 3628800;
-    sine = fused(sine, z, -1.0 / 5040);
-    sine = fused(sine, z, 1.0 / 120);
-    sine = fused(sine, z, -1.0 / 6);
-    sine = x * fused(sine, z, 1.0);
-    cosine = fused(cosine, z, 1.0 / 40320);
-    cosine = fused(cosine, z, -1.0 / 720);
-    cosine = fused(cosine, z, 1.0 / 24);
-    cosine = fused(cosine, z, -1.0 / 2);
-    cosine = fused(cosine, z, 1.0);
+    const double sine = x * polynomial(z, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
+    const double cosine = polynomial(z, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -1.0 / 2, 1.0);
     const double found = (quarter & 1) != 0 ? cosine : sine;
     return float(double_of_bits(bits_of_double(found) ^ (quarter & 2) << 62));
 }
@@ -325,26 +305,14 @@ inline double precise_logarithm(double x) {
     const double m = double_of_bits(bits - ((k - 1024) << 52));
     const double n = double_of_bits(0x4338000000000000u + k - 1024) - rounding();
     const double s = (m - 1) / (m + 1), z = s * s;
-    double y = 2.0 / 11;
-    y = fused(y, z, 2.0 / 9);
-    y = fused(y, z, 2.0 / 7);
-    y = fused(y, z, 2.0 / 5);
-    y = fused(y, z, 2.0 / 3);
-    y = fused(y, z, 2.0);
+    const double y = polynomial(z, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0);
     return fused(s, y, n * 0.6931471805599453);
 }
 
 inline double precise_exponential(double x) {
     const double at = x < -120 ? -120.0 : x > 120 ? 120.0 : x, sum = at * 1.4426950408889634 + rounding();
     const double r = fused(sum - rounding(), -0.6931471805599453, at);
-    double y = 1.0 / 5040;
-    y = fused(y, r, 1.0 / 720);
-    y = fused(y, r, 1.0 / 120);
-    y = fused(y, r, 1.0 / 24);
-    y = fused(y, r, 1.0 / 6);
-    y = fused(y, r, 0.5);
-    y = fused(y, r, 1.0);
-    y = fused(y, r, 1.0);
+    const double y = polynomial(r, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0);
     return double_of_bits(bits_of_double(y) + (bits_of_double(sum) << 52));
 }
 
