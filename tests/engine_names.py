@@ -8,8 +8,9 @@ import os
 import re
 from pathlib import Path
 
+from anylayer.engines import Program, engines, load_engine
 from anylayer.engines import __file__ as _folder
-from anylayer.engines import engines
+from anylayer.graph import Graph
 
 
 def _states(name: str, line: str) -> bool:
@@ -30,3 +31,8 @@ ALL = ("numpy", *GENERAL)
 
 EMBEDDING = tuple(n for n in GENERAL if _states(n, r"def embeds\(.*"))
 """Those that run native layers inside their graphs."""
+
+
+def program_of(graph: Graph, engine: str) -> Program:
+    """Return a graph compiled on an engine for one thread: one program for all inputs of a test."""
+    return load_engine(engine).compile(graph, threads=1)

@@ -12,9 +12,10 @@ from anylayer.graph import Graph
 from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.open_sizes import parse_sizes
 from anylayer.network import TensorType
-from anylayer.testing import assert_same, run_graph
+from anylayer.testing import assert_same
 from anylayer.tracing import call_user, trace
 from anylayer.tracing.substitution import substitute_numpy
+from tests.engine_names import program_of
 from tests.optimize.rewriting import ENGINES, Function, noise
 
 Shape = Sequence[int | str]
@@ -56,14 +57,15 @@ def check_sizes(
     graph, _ = unified(function, *shapes, first=first, second=second)
     named = parse_sizes({f"x{i}": tuple(s) for i, s in enumerate(shapes)})
     assert named is not None
+    programs = [(engine, program_of(graph, engine)) for engine in ENGINES]
     for symbols in others:
         arrays = [
             noise(*(e.value(symbols) for e in named.shapes[f"x{i}"]) if f"x{i}" in named.shapes else shape)
             for i, shape in enumerate(shapes)
         ]
         want = np.asarray(function(*(x.copy() for x in arrays)))
-        for engine in ENGINES:
-            assert_same(run_graph(graph, arrays, engine)[0], want, f"{engine} at {dict(symbols)}")
+        for engine, run in programs:
+            assert_same(run(arrays)[0], want, f"{engine} at {dict(symbols)}")
     return graph
 
 

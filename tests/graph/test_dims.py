@@ -13,7 +13,7 @@ from anylayer.graph import Dim
 from anylayer.network import TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import record, trace
-from tests.engine_names import GENERAL
+from tests.engine_names import GENERAL, program_of
 
 N = Dim("rows", 10)
 ROWS = np.random.default_rng(4).standard_normal((7, 3, 4)).astype(np.float32)
@@ -82,8 +82,9 @@ def _written(x: Any) -> Any:
 @pytest.mark.parametrize("engine", GENERAL)
 def test_dynamic_sizes_match_numpy(engine: str) -> None:
     whole = trace(lambda arrays: [f(arrays[0]) for _, f in CASES], [TensorType((N, 3, 4), np.dtype("f4"))])
+    run = program_of(whole, engine)
     for rows in (7, 1):
-        got = run_graph(whole, [ROWS[:rows]], engine)
+        got = run([ROWS[:rows]])
         for (name, f), array, value in zip(CASES, got, whole.outputs):
             want = f(ROWS[:rows])
             assert (array.shape, array.dtype) == (want.shape, want.dtype), name

@@ -16,8 +16,8 @@ from anylayer.engines import load_engine
 from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
 from anylayer.tracing import trace_checked
+from tests.engine_names import program_of
 
 Function = Callable[[Array], Any]
 CASES: list[Function] = []
@@ -185,11 +185,11 @@ def traced(function: Function) -> Graph:
 
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_every_path(function: Function) -> None:
-    graph = traced(function)
+    run = program_of(traced(function), "onnxruntime")
     for x in inputs():
         want = function(x)
         want = want if isinstance(want, tuple) else (want,)
-        for got, w in zip(run_graph(graph, [x], "onnxruntime"), map(np.asarray, want), strict=True):
+        for got, w in zip(run([x]), map(np.asarray, want), strict=True):
             assert got.shape == w.shape and got.dtype == w.dtype
             np.testing.assert_allclose(got, w, rtol=1e-5, atol=1e-5)
 

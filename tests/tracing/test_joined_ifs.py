@@ -10,7 +10,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_decisions import Function, traced
 
@@ -161,19 +161,17 @@ def writes_in_place(x: Array) -> Any:
     return y, z
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
     graph = traced(function)
     assert graph.decided is not None and len(graph.decided.paths) >= 10
-    random = np.random.default_rng(7)
+    random, run = np.random.default_rng(7), program_of(graph, engine)
     for k in range(40):
         x = (random.standard_normal((3, 4)) * (0.3, 1, 3, 0)[k % 4]).astype(np.float32)
         x = np.rint(x) if k % 3 == 0 else x
         want = function(x)
-        for got, w in zip(
-            run_graph(graph, [x], engine), want if isinstance(want, tuple) else (want,), strict=True
-        ):
+        for got, w in zip(run([x]), want if isinstance(want, tuple) else (want,), strict=True):
             w = np.asarray(w)
             assert got.shape == w.shape and got.dtype == w.dtype
             np.testing.assert_allclose(got, w, rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ import pytest
 from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_selections import Function, several, traced
 
@@ -57,7 +58,7 @@ def two_lambdas(x: Array) -> Any:
     return total
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize(
     "function",
     [weight_of_the_largest, at_an_index_from_a_slice, counted_from_the_end, pairs_in_a_loop, two_lambdas],
@@ -65,10 +66,11 @@ def two_lambdas(x: Array) -> Any:
 )
 def test_matches_numpy(function: Function, engine: str) -> None:
     graph = traced(function, [TensorType((N, 4), np.dtype("f4"))])
+    run = program_of(graph, engine)
     for seed in range(8):
         x = np.random.default_rng(seed).standard_normal((N, 4)).astype(np.float32)
         x = x if seed else np.zeros_like(x)
-        for got, want in zip(run_graph(graph, [x], engine), several(function(x)), strict=True):
+        for got, want in zip(run([x]), several(function(x)), strict=True):
             assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 

@@ -10,7 +10,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_loop_spellings import by_score, others
 from .test_loops import N, arrays, check
@@ -92,13 +92,14 @@ def skips_classes_without_boxes(dets: Array) -> Any:
     return np.concatenate(found) if found else np.zeros((0, 5), np.float32)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_questions_outside_of_the_loop_are_kept(function: Function, engine: str) -> None:
     assert any(not len(above(dets)) for dets in arrays())
     graph = traced(function, [TensorType.of((N, 5), np.float32)])
     assert any(o.op == "Loop" for o in graph.ops)
-    check(function, lambda dets: run_graph(graph, [dets], engine))
+    run = program_of(graph, engine)
+    check(function, lambda dets: run([dets]))
 
 
 def returns_other_columns_for_nothing(dets: Array) -> Any:

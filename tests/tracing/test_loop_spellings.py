@@ -10,7 +10,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_loops import N, arrays, check, overlaps
 from .test_selections import several, traced
@@ -147,15 +147,16 @@ def per_class(dets: Array) -> Any:
     return np.concatenate(found) if found else np.zeros((0, 5), np.float32)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_spellings_of_loops_equal_numpy(function: Function, engine: str) -> None:
     graph = traced(function, [TensorType.of((N, 5), np.float32)])
     assert any(o.op == "Loop" for o in graph.ops)
-    check(function, lambda dets: run_graph(graph, [dets], engine))
+    run = program_of(graph, engine)
+    check(function, lambda dets: run([dets]))
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_rows_of_a_loop_without_a_step(engine: str) -> None:
     def function(dets: Array) -> Any:
         order, rows = np.flatnonzero(dets[:, 4] > 0.5), []
@@ -165,8 +166,9 @@ def test_rows_of_a_loop_without_a_step(engine: str) -> None:
         return np.array(rows).reshape(-1, 4).astype(np.float32)
 
     graph = traced(function, [TensorType.of((N, 5), np.float32)])
+    run = program_of(graph, engine)
     for dets in [*arrays(), arrays()[0] * np.float32([1, 1, 1, 1, 0])]:
-        (got,), (want,) = run_graph(graph, [dets], engine), several(function(dets))
+        (got,), (want,) = run([dets]), several(function(dets))
         np.testing.assert_array_equal(got, want)
         assert got.shape == want.shape
 
@@ -353,7 +355,7 @@ def test_spellings_that_do_something_else_are_refused(function: Function, messag
         traced(function, [TensorType.of((N, 5), np.float32)])
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_delete_of_masked_positions(engine: str) -> None:
     functions: list[Function] = [
         lambda x: np.delete(x, np.where(x > 0)[0]),
@@ -366,8 +368,8 @@ def test_delete_of_masked_positions(engine: str) -> None:
         lambda x: np.delete(np.stack([x, -x]), np.where(x > 0)[0], axis=1),
     ]
     for function in functions:
-        graph = traced(function, [TensorType.of((7,), np.float32)])
+        run = program_of(traced(function, [TensorType.of((7,), np.float32)]), engine)
         for seed in range(3):
             x = np.random.default_rng(seed).standard_normal(7).astype(np.float32)
             for given in (x, np.abs(x), -np.abs(x)):
-                np.testing.assert_array_equal(run_graph(graph, [given], engine)[0], function(given))
+                np.testing.assert_array_equal(run([given])[0], function(given))

@@ -12,7 +12,7 @@ import pytest
 import anylayer
 from anylayer.errors import EngineError, LayerError, TraceError
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_selections import in_openvino, several, traced
 
@@ -140,12 +140,13 @@ def check(function: Function, run: Callable[[Array], Any]) -> None:
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_loops_equal_numpy(function: Function, engine: str) -> None:
     graph = traced(function, [TensorType.of((N, 5), np.float32)])
     assert any(o.op == "Loop" for o in graph.ops)
-    check(function, lambda dets: run_graph(graph, [dets], engine))
+    run = program_of(graph, engine)
+    check(function, lambda dets: run([dets]))
 
 
 def in_onnxruntime(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]:
@@ -428,20 +429,19 @@ def classes_with_limits(dets: Array, classes: Array, table: Array) -> Any:
     return dets[keep]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_an_index_out_of_range_in_any_step_is_an_error(engine: str) -> None:
     """OpenVINO returns zeros for it, so that the body needs a check."""
     dets, table = arrays()[0][:6], np.full(4, 2, np.float32)
     types = [TensorType.of(dets.shape, np.float32), TensorType.of((6,), np.int64), TensorType.of((4,), np.float32)]
     graph = traced(classes_with_limits, types)
+    run = program_of(graph, engine)
     for step, i in enumerate(dets[:, 4].argsort()[::-1]):
         classes = np.zeros(6, np.int64)
-        np.testing.assert_array_equal(
-            run_graph(graph, [dets, classes, table], engine)[0], dets[dets[:, 4].argsort()[::-1]]
-        )
+        np.testing.assert_array_equal(run([dets, classes, table])[0], dets[dets[:, 4].argsort()[::-1]])
         classes[i] = -5 if step % 2 else 4
         with pytest.raises(EngineError, match=r"out of (data )?(range|bounds)"):
-            run_graph(graph, [dets, classes, table], engine)
+            run([dets, classes, table])
 
 
 @pytest.mark.parametrize(

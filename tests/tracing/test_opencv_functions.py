@@ -16,11 +16,11 @@ from anylayer.errors import AnyLayerError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing import call_user, trace_checked
+from tests.engine_names import GENERAL, program_of
 
 from .test_selections import several, traced
 
 cv2 = pytest.importorskip("cv2")
-ENGINES = ("onnxruntime", "openvino")
 RANDOM = np.random.default_rng(0)
 COLORS = RANDOM.integers(0, 256, (17, 11, 3)).astype(np.uint8)
 ALPHA = RANDOM.integers(0, 256, (9, 8, 4)).astype(np.uint8)
@@ -78,13 +78,13 @@ if cv2.__version__ >= "5":
     CASES += WARPED
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("index", range(len(CASES)))
 def test_recorded_function_equals_opencv(index: int, engine: str) -> None:
     function, x, tolerance = CASES[index]
-    graph = traced(function, [TensorType.of(x.shape, x.dtype)])
+    run = program_of(traced(function, [TensorType.of(x.shape, x.dtype)]), engine)
     for image in (x, np.ascontiguousarray(x[::-1]), np.zeros_like(x)):
-        want, (got,) = function(image), run_graph(graph, [image], engine)
+        want, (got,) = function(image), run([image])
         assert got.shape == want.shape and got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
 
@@ -109,20 +109,20 @@ NMS: list[Callable[[Array, Array], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("index", range(len(NMS)))
 def test_nms_boxes_equals_opencv(index: int, engine: str) -> None:
     types = [TensorType.of(x.shape, x.dtype) for x in boxes_and_scores(0, 1)]
-    graph = traced(NMS[index], types)
+    run = program_of(traced(NMS[index], types), engine)
     for seed, share in ((0, 1.0), (1, 0.0), (2, 0.7), (3, 1.0), (4, 0.55)):
         arrays = boxes_and_scores(seed, share)
-        (got,) = run_graph(graph, arrays, engine)
+        (got,) = run(arrays)
         want = NMS[index](*arrays)
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 def test_nms_of_a_box_with_a_negative_area_fails(engine: str) -> None:
     boxes, scores = boxes_and_scores(0, 1)
     graph = traced(NMS[-1], [TensorType.of(x.shape, x.dtype) for x in (boxes, scores)])
@@ -185,7 +185,7 @@ class Scaled(caffe.Layer):
         bottom[0].diff[...] = x - 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", GENERAL)
 def test_layer_with_objects_gradients_and_selections_is_traced(engine: str) -> None:
     made: list[Any] = []
 
@@ -197,8 +197,9 @@ def test_layer_with_objects_gradients_and_selections_is_traced(engine: str) -> N
         lambda types: trace_checked(fresh(), types, rebuild=fresh, subject=lambda: made[-1].layer),
         [TensorType.of((5,), np.float32)],
     )
+    run = program_of(graph, engine)
     for seed in range(4):
         x = np.random.default_rng(seed).random(5).astype(np.float32) * seed
-        (got,), want = run_graph(graph, [x], engine), several(call_user(fresh(), [x]))[0][0]
+        (got,), want = run([x]), several(call_user(fresh(), [x]))[0][0]
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-6)

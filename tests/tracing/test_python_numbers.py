@@ -12,7 +12,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_decisions import Function, traced
 
@@ -548,17 +548,17 @@ def value(function: Function, x: Array) -> list[Array] | None:
         return None
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
     graph = traced(lambda x: tuple(flat(function(x))))
-    compared = 0
+    run, compared = program_of(graph, engine), 0
     for x in inputs():
         want = value(function, x)
         if want is None:
             continue
         compared += 1
-        got = run_graph(graph, [x], engine)
+        got = run([x])
         assert len(got) == len(want)
         for i, (g, w) in enumerate(zip(got, want)):
             assert g.shape == w.shape and g.dtype == w.dtype, (i, g.dtype, w.dtype)

@@ -13,7 +13,7 @@ import anylayer
 from anylayer.errors import TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_loops import in_onnxruntime
 from .test_selections import in_openvino, several, traced
@@ -272,13 +272,14 @@ def graphs() -> dict[Function, Graph]:
     return {}
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str, graphs: dict[Function, Graph]) -> None:
     graph = graphs[function] = graphs.get(function) or recorded(function)
     assert any(o.op == "Loop" for o in graph.ops) or function is best_path
+    run = program_of(graph, engine)
     for dets in given():
-        for got, want in zip(run_graph(graph, [dets], engine), several(function(dets.copy())), strict=True):
+        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
             want = np.asarray(want)
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -15,8 +15,8 @@ from anylayer.compile.selections import trace_with_selections
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
 from anylayer.tracing import call_user, trace_checked
+from tests.engine_names import GENERAL, program_of
 
 N = 20
 Function = Callable[[Array, Array], Any]
@@ -288,13 +288,13 @@ def arrays() -> list[tuple[Array, Array]]:
     return [*given, (b, two)]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_selections_equal_numpy(function: Function, engine: str) -> None:
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
-    graph = traced(function, types)
+    run = program_of(traced(function, types), engine)
     for given in arrays():
-        for got, want in zip(run_graph(graph, list(given), engine), several(function(*given)), strict=True):
+        for got, want in zip(run(list(given)), several(function(*given)), strict=True):
             assert got.shape == np.shape(want)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -405,9 +405,10 @@ def test_the_mean_of_nothing_is_nan(reduce: str) -> None:
 
     b, s = arrays()[0]
     graph = traced(function, [TensorType.of(a.shape) for a in (b, s)])
-    for engine in ("onnxruntime", "openvino"):
-        assert np.isnan(run_graph(graph, [b, s * 0 - 1], engine)[0]).all()
-        np.testing.assert_allclose(run_graph(graph, [b, s], engine)[0], function(b, s), rtol=1e-5)
+    for engine in GENERAL:
+        run = program_of(graph, engine)
+        assert np.isnan(run([b, s * 0 - 1])[0]).all()
+        np.testing.assert_allclose(run([b, s])[0], function(b, s), rtol=1e-5)
 
 
 def written_at(x: Array, i: Array) -> Any:
@@ -432,11 +433,12 @@ INDEXED: list[Function] = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", INDEXED)
 def test_an_index_out_of_the_range_of_a_selection_is_an_error(function: Function, engine: str) -> None:
     """OpenVINO reads zeros there, and writes to memory that it does not own."""
     graph = traced(function, [TensorType.of((6,), np.float32), TensorType.of((2,), np.int64)])
+    run = program_of(graph, engine)
     for elements in (0, 2, 6):
         x = (np.arange(6) < elements).astype(np.float32)
         for i in ([0, 1], [0, 4], [-1, -2], [-1, -3], [5, -6], [-7, 0], [0, 0]):
@@ -445,6 +447,6 @@ def test_an_index_out_of_the_range_of_a_selection_is_an_error(function: Function
                 want = function(*given)
             except IndexError:
                 with pytest.raises(AnyLayerError):
-                    run_graph(graph, given, engine)
+                    run(given)
             else:
-                np.testing.assert_array_equal(run_graph(graph, given, engine)[0], want)
+                np.testing.assert_array_equal(run(given)[0], want)

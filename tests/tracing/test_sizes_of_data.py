@@ -14,6 +14,7 @@ import anylayer
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_selections import N, arrays, in_openvino, several, traced
 
@@ -161,12 +162,12 @@ def slice_from_a_number_of_a_selection_that_may_be_empty(b: Array, s: Array) -> 
     return s[min(max(int(high.sum()), 0), 4) :]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_results_equal_numpy(function: Function, engine: str) -> None:
-    graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
+    run = program_of(traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]), engine)
     for given in arrays():
-        for got, want in zip(run_graph(graph, list(given), engine), several(function(*given)), strict=True):
+        for got, want in zip(run(list(given)), several(function(*given)), strict=True):
             assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -222,7 +223,7 @@ def test_unique_keeps_one_nan() -> None:
     np.testing.assert_array_equal(run_graph(graph, [b, s], "onnxruntime")[0], np.unique(s))
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("scale", [-1, 30])
 def test_bincount_refuses_numbers_outside(scale: int, engine: str) -> None:
     """NumPy refuses a negative number, and reshape the result of one beyond minlength."""
@@ -324,16 +325,16 @@ def test_a_layer_with_a_number_that_two_traces_do_not_show_runs_in_python(
         assert_same(model(x)["y"], x * np.float32(number(count)))
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 def test_numpy_integers_of_sizes_make_float64_of_float32(engine: str) -> None:
     def function(s: Array) -> Any:
         n = len(s[s > 0])
         return s * np.maximum(n, 2), s * np.minimum(n, 3), np.zeros(np.minimum(n, 3) + 1)
 
     s = np.array([-1, 2, -3, 4, -5, 6], np.float32)
-    graph = traced(function, [TensorType.of(s.shape)])
+    run = program_of(traced(function, [TensorType.of(s.shape)]), engine)
     for given in (s, -s, -abs(s), abs(s)):
-        for got, want in zip(run_graph(graph, [given], engine), function(given)):
+        for got, want in zip(run([given]), function(given)):
             assert_same(got, want)
 
 

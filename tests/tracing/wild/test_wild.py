@@ -14,6 +14,7 @@ import pytest
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError
 from anylayer.network import Array
+from tests.engine_names import GENERAL
 
 from .case import SHARES, Case, all_cases
 
@@ -22,7 +23,7 @@ MOST_NOT_TRACED = 14
 """The number of functions that were not traced when this number was last lowered."""
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("case", [c for c in CASES if not c.reason], ids=lambda c: f"{c.kind}-{c.name}")
 def test_traced_function_equals_numpy(case: Case, engine: str) -> None:
     program = load_engine(engine).compile(case.traced(), threads=1)
