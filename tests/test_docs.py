@@ -21,6 +21,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,11 @@ from typing import Any
 
 import pytest
 from benchmarks import reasons, report
+from click.testing import CliRunner
 from tools import pages
 
 from anylayer import errors, ops
+from anylayer.cli import main
 from anylayer.engines import engines
 from anylayer.errors import InputError
 from anylayer.kernels.compiler import compiler
@@ -98,6 +101,25 @@ def matches(shown: str, output: str) -> bool:
     )
 
 
+WIDTH = {"COLUMNS": "110"}
+
+
+def run_process(words: list[str], folder: Path) -> tuple[int, str]:
+    """Return the exit status and the output of a command that runs in a process of its own."""
+    environment = {**os.environ, **WIDTH, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_here(words: list[str]) -> tuple[int, str]:
+    """Return the same of an `anylayer` command that runs in this process, where the packages are loaded, in its
+    current folder.
+    """
+    result = CliRunner().invoke(main, words[1:], env=WIDTH)
+    failure = "" if result.exception is None else "".join(traceback.format_exception(result.exception))
+    return result.exit_code, result.stdout + result.stderr or failure
+
+
 def run_console(block: Block, folder: Path, where: str) -> None:
     """Run the commands of a console block and compare their output with the block."""
     commands: list[tuple[str, list[str]]] = []
@@ -107,13 +129,12 @@ def run_console(block: Block, folder: Path, where: str) -> None:
         else:
             assert commands, f"{where}: output without a command"
             commands[-1][1].append(line)
-    environment = {**os.environ, "COLUMNS": "110", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command, shown in commands:
         words = shlex.split(command)
         assert words[0] in ("anylayer", "python"), f"{where}: {words[0]} is not run here"
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
-        output = done.stdout + done.stderr
-        assert done.returncode == int(block.option("exit") or 0), f"{where}: {command}\n{output}"
+        here = words[0] == "anylayer" and not where.startswith("README.md")
+        status, output = run_here(words) if here else run_process(words, folder)
+        assert status == int(block.option("exit") or 0), f"{where}: {command}\n{output}"
         expected = "\n".join(shown)
         if expected.strip():
             assert matches(expected, output), f"{where}: {command} prints\n{output}"
