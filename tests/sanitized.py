@@ -1,7 +1,8 @@
 """python -m tests.sanitized [PYTEST ARGUMENT...]: run the tests that compile generated C++ code, with GCC's
 address sanitizer. A read or write outside an array ends the test's process with a report.
 
-`$CXX` adds the sanitizer to what the tests compile. Its library must be loaded before Python's: `$LD_PRELOAD`.
+`$CXX`, the script sanitizing-g++, adds the sanitizer to what the tests compile. Its library must be loaded before
+Python's: `$LD_PRELOAD`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 TESTS = (
     "tests/loops",
@@ -32,7 +34,7 @@ def environment() -> dict[str, str] | None:
         return None
     return {
         **os.environ,
-        "CXX": f"{gcc} -fsanitize=address -fno-omit-frame-pointer",
+        "CXX": str(Path(__file__).with_name("sanitizing-g++")),
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python itself does not free everything at its end
         "TBB_ENABLE_SANITIZERS": "1",  # OpenVINO's TBB loads a library in a way that the sanitizer refuses
