@@ -12,7 +12,7 @@ import pytest
 import anylayer
 from anylayer.errors import EngineError, LayerError, TraceError
 from anylayer.network import Array, TensorType
-from tests.engine_names import GENERAL, program_of
+from tests.engine_names import ALL, GENERAL, program_of
 
 from .test_selections import in_openvino, several, traced
 
@@ -155,6 +155,7 @@ def in_onnxruntime(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]
     return lambda arrays: {str(i): y for i, y in enumerate(session.run(None, arrays))}
 
 
+@pytest.mark.one_per("function")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", [columns_and_order, of_a_selection])
 def test_a_file_with_a_loop_over_any_number_of_boxes(function: Function, suffix: str, tmp_path: Path) -> None:
@@ -465,6 +466,7 @@ WITH_COMPUTED_LIMIT = (function_of_boxes, boxes_that_shrink, forever_until_nothi
 """Loops that are a NonMaxSuppression, whose limit is computed: 0 where only the Loop computes the same."""
 
 
+@pytest.mark.one_per("function", "sizes")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize(
     ("function", "sizes"),
@@ -481,7 +483,7 @@ def test_a_written_loop_runs_on_engines_again(
         with pytest.raises(LayerError, match="max_output_boxes_per_class must be positive, got 0"):
             net.compile("openvino")
         return
-    for engine in ("numpy", "onnxruntime", "openvino"):
+    for engine in ALL:
         if suffix == "xml" and function is of_a_selection and engine != "numpy":
             with pytest.raises(LayerError, match="Use engine 'numpy'"):
                 net.compile(engine)

@@ -95,6 +95,7 @@ def rows_from_the_end(x: Array) -> Any:
     return total
 
 
+@pytest.mark.one_per("function")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_a_loop_over_an_open_size(function: Function, suffix: str, tmp_path: Path) -> None:

@@ -387,6 +387,7 @@ def test_other_loop_is_refused(function: Function, reason: str) -> None:
         recorded(function)
 
 
+@pytest.mark.one_per("function")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", [flags_and_continue, repeated_labels])
 def test_file(function: Function, suffix: str, tmp_path: Path) -> None:

@@ -318,6 +318,7 @@ def in_openvino(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]:
     return lambda arrays: {str(i): y for i, y in enumerate(program(arrays).values())}
 
 
+@pytest.mark.one_per("function")
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", [sorted_by_score, returns_early, number_of_elements, pairs])
 def test_a_file_that_selects_from_any_number_of_boxes(function: Function, suffix: str, tmp_path: Path) -> None:
