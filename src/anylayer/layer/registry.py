@@ -162,6 +162,7 @@ class Registry:
         self._sources: dict[str, str] = {}
         self._searched: set[str] = set()
         self._complete = False
+        self._dialects: set[str] | None = None
 
     @classmethod
     def of(cls, fmt: str) -> Registry:
@@ -177,6 +178,7 @@ class Registry:
             if set(other.dialects) & set(definition.dialects) or other.dialects == definition.dialects:
                 raise ValueError(f"layer type {definition.type} is defined twice for {definition.dialects}")
         same.append(definition)
+        self._dialects = None
 
     def _import_all(self) -> None:
         if not self._complete:
@@ -211,10 +213,14 @@ class Registry:
 
     def dialects(self) -> set[str]:
         """Return the dialects that a network of this format can be read as."""
-        names = set(getattr(load("layers", self.format), "DIALECTS", ()))
-        for definition in self.definitions():
-            names.update(definition.forks(), definition.layer_class.numbers if definition.typed else ())
-        return names - {""}
+        definitions = self.definitions()
+        if self._dialects is None:
+            names = {*getattr(load("layers", self.format), "DIALECTS", ())}
+            names.update(
+                *(d.forks() for d in definitions), *(d.layer_class.numbers for d in definitions if d.typed)
+            )
+            self._dialects = names - {""}
+        return self._dialects
 
     def messages(self) -> set[str]:
         """Return the parameter messages that built-in layers of this format declare."""
