@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from onnx import helper
 
 import anylayer
-from anylayer.errors import AnyLayerError, InputError, TraceError
+from anylayer.errors import AnyLayerError, InputError
 from anylayer.tracing import checked
 from tests.readers.onnx.files import model, value
 
@@ -100,11 +101,70 @@ def test_runtime_alone_computes_other_sizes(tmp_path: Path) -> None:
         np.testing.assert_allclose(session.run(None, {"data": x})[0], want, atol=1e-5)
 
 
-def test_number_that_a_loop_fixes_is_refused_with_layer_and_line(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"node 'mine' \(test_sizes\.py:\d+\) computes something else at N=3, H="):
-        network(tmp_path, Unrolled).write(tmp_path / "net.onnx", shapes=OPEN)
+def test_loop_over_half_of_an_open_size_is_recorded_for_every_size(tmp_path: Path) -> None:
+    done = network(tmp_path, Unrolled).write(tmp_path / "net.onnx", shapes=OPEN)
+    assert not [n for n in done.notes if "must fulfil" in n]
+    assert len({c.sizes["data"][2] for c in done.checks if c.sizes is not None}) == 5
+
+
+class Scaled(Stretch):
+    """Scale the first input by a number for its height, and print the height or keep it as text."""
+
+    def forward(self, inputs: Any) -> Any:
+        h = inputs[0].shape[2]
+        print("shape", inputs[0].shape, h)
+        return [inputs[0] * np.float32(self.number(h))]
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [inputs[0]]
+
+    def number(self, h: int) -> float:
+        return h / 2
+
+
+class ScaledByTable(Scaled):
+    def number(self, h: int) -> float:
+        return [1, 2, 3][h // 4]
+
+
+class ScaledByText(Scaled):
+    def number(self, h: int) -> float:
+        return float(len(f"{h}"))
+
+
+def test_printing_a_size_is_no_condition(tmp_path: Path) -> None:
+    done = network(tmp_path, Scaled).write(tmp_path / "net.onnx", shapes=OPEN)
+    assert not [n for n in done.notes if "must fulfil" in n]
+
+
+def test_number_that_code_fixes_is_a_condition_with_its_line(tmp_path: Path) -> None:
+    done = network(tmp_path, ScaledByTable).write(tmp_path / "net.onnx", shapes=OPEN)
+    (note,) = (n for n in done.notes if "must fulfil" in n)
+    assert re.search(r"\(H \+ 5\)//16 == 1 \(test_sizes\.py:\d+\)", note)
+    assert all(11 <= c.sizes["data"][2] <= 26 for c in done.checks if c.sizes is not None)
+
+
+def test_text_of_a_size_fixes_it(tmp_path: Path) -> None:
+    done = network(tmp_path, ScaledByText).write(tmp_path / "net.onnx", shapes=OPEN)
+    (note,) = (n for n in done.notes if "must fulfil" in n)
+    assert re.search(r"H.* == 6 \(test_sizes\.py:\d+\)", note)
+
+
+class ScaledByRows(Stretch):
+    """Scale the second input by a number for its height."""
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return [inputs[1]]
+
+    def forward(self, inputs: Any) -> Any:
+        return [inputs[1] * np.float32([3, 4][len(f"{inputs[1].shape[2]:b}") % 2])]
+
+
+def test_number_that_leaves_one_size_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"allow only those of the trace .*H == 20 \(test_sizes\.py:\d+\)"):
+        network(tmp_path, ScaledByRows).write(tmp_path / "net.onnx", shapes=OPEN)
     assert not (tmp_path / "net.onnx").exists()
-    assert network(tmp_path, Unrolled).write(tmp_path / "net.onnx", shapes={"data": ("N", 2, 20, "W")}).checks
+    assert network(tmp_path, ScaledByRows).write(tmp_path / "net.onnx", shapes={"data": ("N", 2, 20, "W")}).checks
 
 
 class Cells(Stretch):

@@ -7,7 +7,6 @@ is a weight: the compiled network has a frozen copy of it, and a write is notice
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
@@ -15,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 
 from anylayer.errors import InputError, need
-from anylayer.graph.symbolic import is_symbolic
+from anylayer.graph.symbolic import as_index
 from anylayer.network import Array, Shape
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Blob:
     def reshape(self, *shape: int) -> None:
         """Change the shape. The values stay where their number does, and are zeros otherwise."""
         try:
-            sizes = tuple(d if is_symbolic(d) else operator.index(d) for d in shape)
+            sizes = tuple(map(as_index, shape))
         except TypeError:
             raise InputError(f"reshape takes one integer per axis, got {', '.join(map(repr, shape))}") from None
         need(all(d >= 0 for d in sizes), f"a size cannot be negative, got {sizes}", InputError)

@@ -178,7 +178,7 @@ class _TracedBottom(Blob):
     @property
     def diff(self) -> Array:
         if self._diff is None:
-            self._diff = np.zeros(self.shape, np.float32, like=self._array)
+            self._diff = np.zeros_like(self._array, np.float32)
         return self._diff
 
 
@@ -187,10 +187,9 @@ class _TracedTop(Blob):
 
     def __init__(self, like: Array | None) -> None:
         super().__init__(np.zeros((), np.float32, like=like))
-        self._like = like
 
     def _resize(self, shape: tuple[int, ...]) -> None:
-        self._array = np.zeros(shape, np.float32, like=self._like)
+        self._array = np.zeros_like(self._array, np.float32, "C", shape=shape)
 
 
 def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:

@@ -105,16 +105,16 @@ def second_sizes(sizes: OpenSizes, first: Symbols) -> Symbols:
     traced = ", ".join(f"{n}={v}" for n, v in first.items())
     raise InputError(
         f"the sizes cannot be open, because the layers allow only those of the trace ({traced}): "
-        f"{conditions_text(sizes)}. Give numbers, or couple the sizes: one name for two of them, or a multiple "
-        "(32*h)"
+        f"{conditions_text(sizes) or 'none'}. Give numbers, or couple the sizes: one name for two of them, or a "
+        "multiple (32*h)"
     )
 
 
 def conditions_text(sizes: OpenSizes) -> str:
-    """Return the conditions on the sizes as text, the guards with the line that needs them."""
+    """Return the conditions on the sizes as text, or "". The guards are stated with the line that needs them."""
     guards = [f"{g} ({g.place})" if g.place else str(g) for g in sizes.guards]
     plain = sizes.conditions()
-    return "; ".join([*plain[: len(plain) - len(guards)], *guards]) or "none"
+    return "; ".join([*plain[: len(plain) - len(guards)], *guards])
 
 
 def verified_sizes(sizes: OpenSizes) -> list[Symbols]:

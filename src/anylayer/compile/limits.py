@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from anylayer.errors import AnyLayerError, EngineError, LayerError, need, wording
 from anylayer.graph import Graph, Value
+from anylayer.graph.symbolic import plain
 from anylayer.network import MAX_RANK, MAX_VALUES, Array, TensorType
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Budget:
 
 def size(type_: TensorType | Value) -> int:
     """Return the bytes of an array of this type. A dynamic size is taken as 1."""
-    return math.prod(int(d) for d in type_.shape if isinstance(d, int)) * type_.dtype.itemsize
+    return math.prod(d for d in plain(type_.shape) if isinstance(d, int)) * type_.dtype.itemsize
 
 
 def need_countable(shape: Sequence[Any], what: str = "an array", error: type[AnyLayerError] = LayerError) -> None:
@@ -87,7 +88,7 @@ def need_countable(shape: Sequence[Any], what: str = "an array", error: type[Any
     1: NumPy refuses the shape (0, 2**62, 2**62), too.
     """
     need(len(shape) <= MAX_RANK, f"{what} would have {len(shape)} axes; the limit is {MAX_RANK}", error)
-    count = math.prod(int(d) or 1 for d in shape if isinstance(d, int))
+    count = math.prod(d or 1 for d in plain(shape) if isinstance(d, int))
     need(
         count <= MAX_VALUES,
         f"{what} of shape ({', '.join(map(str, shape))}) would have {count} values; the limit is {MAX_VALUES}",

@@ -40,6 +40,7 @@ from anylayer.errors import (
 from anylayer.graph import Graph, TooManyOperators
 from anylayer.graph.guards import name_conditions, traces_symbolically, unguarded
 from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import plain
 from anylayer.layer import Bound, Definition, bind
 from anylayer.network import ABSENT, Array, Network, Node, TensorType
 from anylayer.numerics import normal_noise, uniform_noise
@@ -421,9 +422,8 @@ def _host_types(
 ) -> list[TensorType]:
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 
-    The trial's inputs are the constants that it reads and zeros. They are noise in place of the zeros if the class
-    does not compute anything for zeros, which a network may never give it: it divides by nothing, and selects
-    nothing.
+    The trial's inputs are the constants that it reads and zeros, or noise if the class computes nothing for zeros,
+    which a network may never give it: it divides by nothing, and selects nothing.
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
@@ -433,6 +433,7 @@ def _host_types(
         f"runs in Python and reads {unsized[0] if unsized else ''}, whose size is known only when the network "
         "runs. Use engine 'numpy' for such a network",
     )
+    types = [TensorType(plain(t.shape), t.dtype) for t in types]
     need_memory(sum(map(size, types)), "trying it")
     errors: list[LayerError] = []
     for arrays in ([np.zeros(t.shape, t.dtype) for t in types], uniform_noise(types), normal_noise(types)):

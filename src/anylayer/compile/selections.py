@@ -24,7 +24,7 @@ from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import elements_of, sized_array
-from anylayer.graph.symbolic import Size, new_size
+from anylayer.graph.symbolic import Size, new_size, plain
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
 from anylayer.tracing.checked import compare
@@ -237,7 +237,7 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
         shape = shape_of(v)
         if shape[:1] == [0] and w in empty.nothing:
             continue
-        if 0 in shape and (shape, v.dtype) == ([int(d) for d in w.shape], w.dtype):
+        if 0 in shape and (shape, v.dtype) == ([*plain(w.shape)], w.dtype):
             continue
         same = same or _Same(graph, empty, values, _example_sizes(trace, {}))
         if not same.values(v, w):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anylayer.compile.choices import verified_sizes
+from anylayer.compile.choices import conditions_text, verified_sizes
 from anylayer.convert.checks import OutputCheck
 from anylayer.convert.folder import folder_beside
 from anylayer.convert.job import Job
@@ -194,8 +194,8 @@ def _conditions(source: Source) -> list[str]:
     """Return a note on the conditions that open sizes must fulfil, if there are any."""
     if source.sizes is None:
         return []
-    conditions = source.sizes.conditions()
-    notes = [f"the sizes must fulfil: {'; '.join(conditions)}"] if conditions else []
+    text = conditions_text(source.sizes)
+    notes = [f"the sizes must fulfil: {text}"] if text else []
     if not verified_sizes(source.sizes):
         notes.append("no sizes that fulfil the conditions were found, except for those that were traced")
     return notes

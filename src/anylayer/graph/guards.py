@@ -159,7 +159,7 @@ class SymbolicTrace:
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
     sizes. `empty` are the selections that are empty in this trace. `filled` maps others to a least number: their
     masks select the first elements where they would select fewer. `ended` are the symbols of sizes inside of loops
-    that have ended. `iterates` is the first line that counts to a size of the inputs in a loop. `decide` answers a
+    that have ended. `fixes` is the first line that makes a plain number of an open size. `decide` answers a
     comparison of sizes that depend on data by the user's code, or returns None. `asked` gets each condition on
     such sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for
     size 0. `layer` names the built-in layer that is traced, which is the place of its
@@ -176,7 +176,7 @@ class SymbolicTrace:
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[SelectionKey, int] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    iterates: str = ""
+    fixes: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class SymbolicTrace:
         if selected in self.empty or limit.constant == 0:
             return None
         name = selected.name(self.filled)
-        turn, least, largest = self.turn or 0, self.filled.get(selected, 0), int(most)
+        turn, least, largest = self.turn or 0, self.filled.get(selected, 0), int(getattr(most, "value", most))
         value = max(1, min(largest - largest // 3, _EXAMPLE) - turn) if largest else 0
         if limit.constant is None:  # an example may exceed a limit that is an example, too
             value = max(value, _LEAST_EXAMPLE - turn)
@@ -377,7 +377,8 @@ def repeated_trace() -> Iterator[Callable[[], None]]:
     """Let code that is traced several times record the same each time.
 
     Yields a function to call before each repetition. It restores the ranges and guards that the symbolic trace, if
-    there is one, had at the beginning of the context. The records of the last repetition are kept.
+    there is one, had at the beginning of the context. The records of the last repetition are kept, but none if it
+    raises an exception.
     """
     trace = current_trace.get()
     if trace is None:
@@ -388,9 +389,13 @@ def repeated_trace() -> Iterator[Callable[[], None]]:
     def restart() -> None:
         state = copied_state(start)
         trace.ranges, trace.guards, trace.facts = state.ranges, state.guards, state.facts
-        trace.counts, trace.iterates = state.counts, ""
+        trace.counts, trace.fixes = state.counts, ""
 
-    yield restart
+    try:
+        yield restart
+    except BaseException:
+        restart()
+        raise
 
 
 def traces_symbolically() -> bool:

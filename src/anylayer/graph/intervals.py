@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.expressions import bounds
 from anylayer.graph.facts import Producers, number, producer, reduced_axes, shifted_exponential
+from anylayer.graph.guards import current_trace
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import EXTREMES, SELECTS
 from anylayer.graph.sizes import Dim
+from anylayer.graph.symbolic import Size
 
 Number = int | float
 Interval = tuple[Number, Number]
@@ -174,6 +177,9 @@ def _constant(value: Value) -> Interval:
 
 
 def _size(dim: Any) -> Number:
+    if type(dim) is Size:
+        trace = current_trace.get()
+        return math.inf if trace is None else bounds(dim.expression, trace.ranges)[1]
     return dim.maximum if isinstance(dim, Dim) else int(dim) if isinstance(dim, (int, np.integer)) else math.inf
 
 

@@ -27,6 +27,8 @@ _KINDS = (
 )
 """(prefix of a path, kind of the code there). The first prefix that matches decides. A built-in layer is treated
 as the user's code."""
+_DISPLAY_MODULES = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
+"""Modules that ask for a text only to show it to a person."""
 _kinds: dict[str, int] = {}
 _names: dict[str, str] = {}
 
@@ -45,6 +47,10 @@ def _kind(file: str) -> int:
 def _is_shared(file: str) -> bool:
     """Return whether built-in layers share the code of a file: its name begins with _."""
     return file.startswith(_LAYERS) and Path(file).name.startswith("_")
+
+
+class JoinError(TraceError):
+    """The results of two paths between which the values of the arrays decide cannot be joined."""
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
@@ -91,6 +97,11 @@ def runs_operator() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def may_decide_by_text(frame: FrameType) -> bool:
+    """Return whether a frame, whose code asks for the text of an array or a size, may base a decision on it."""
+    return str(frame.f_globals.get("__name__", "")).split(".")[0] not in _DISPLAY_MODULES
 
 
 def place_of(frame: FrameType | None) -> str:

@@ -27,9 +27,7 @@ class SizedArray(np.ndarray[Any, Any]):
 
 def sized_array(values: Sequence[Any], dtype: Any, shape: Sequence[int] | None = None) -> Array:
     """Return numbers, some of them symbolic, as an array of this dtype: a SizedArray if one is symbolic."""
-    plain_array = np.array(
-        [float(v) if isinstance(v, SizeReal) else int(v) if type(v) is Size else v for v in values]
-    )
+    plain_array = np.array([v.value if is_symbolic(v) else v for v in values])
     array = plain_array.astype(dtype).reshape(shape if shape is not None else -1)
     if not any(map(is_symbolic, values)):
         return array

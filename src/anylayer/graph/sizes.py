@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.place import refusal
-from anylayer.graph.symbolic import Size
+from anylayer.graph.symbolic import Size, as_index
 
 
 class Dim:
@@ -91,7 +91,7 @@ def is_static(shape: Sequence[Any]) -> bool:
 
 def size_of(shape: Sequence[Any]) -> int:
     """Return the number of elements of a shape. Raises TraceError if a size is dynamic."""
-    return math.prod(d.__index__() for d in shape)
+    return math.prod(map(as_index, shape))
 
 
 def product(shape: Sequence[Any]) -> tuple[int, list[Dim]]:
@@ -118,7 +118,7 @@ def broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     result: list[Any] = []
     for axis in range(-rank, 0):
         sizes = [s[axis] for s in shapes if len(s) >= -axis and not is_one(s[axis])]
-        others = [d for d in sizes if not (type(d) is Size and int(d) == 1)]
+        others = [d for d in sizes if not (type(d) is Size and d.value == 1)]
         if others and len(others) < len(sizes):
             sizes = [d for d in sizes if not is_fixed_to_one(d)]
         if any(d != sizes[0] for d in sizes[1:]):
@@ -135,7 +135,7 @@ def is_one(size: Any) -> bool:
 
 def is_fixed_to_one(size: Any) -> bool:
     """Return whether a size is 1. A guard then fixes a symbolic size to 1, unless it is certainly 1."""
-    return is_one(size) or (type(size) is Size and int(size) == 1 and bool(size == 1))
+    return is_one(size) or (type(size) is Size and size.value == 1 and bool(size == 1))
 
 
 def numpy_axis(axis: Any, rank: int) -> int:

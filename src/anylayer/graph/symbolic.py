@@ -1,9 +1,10 @@
 """Symbolic sizes: integers that also carry the expression of the input's sizes that they were computed from.
 
-While a network is traced with symbolic sizes, `x.shape` contains a Size for each open size. A Size is an int with
-the value at the traced size. Arithmetic keeps its expression; a comparison returns a bool and records a Guard, the
-condition under which the trace is valid. Where code turns a Size into a plain number, that number is the same at
-every size; the comparison of two traces finds it (anylayer.compile.symbolic).
+While a network is traced with symbolic sizes, `x.shape` contains a Size for each open size. A Size carries the
+value at the traced size. Arithmetic keeps its expression; a comparison returns a bool and records a Guard, the
+condition under which the trace is valid. Where a layer's code turns a Size into a plain number, as an index of a
+list, a key of a dict or an argument of range, a guard records that the size has this value. A Size is not an int,
+because Python reads the value of an int without asking it.
 
 Outside a trace, two sizes are equal only if they are equal at every size.
 
@@ -16,26 +17,30 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import partialmethod
+from types import FrameType
+from typing import Any, cast
 
 import numpy as np
 
 from anylayer.graph.expressions import Atom, Expression, constant, extremum_arguments, of_atom
 from anylayer.graph.guards import RELATIONS, SymbolicTrace, current_trace
-from anylayer.graph.place import is_users, refusal, runs_operator, user_place
+from anylayer.graph.place import JoinError, is_users, may_decide_by_text, refusal, runs_operator, user_place
 from anylayer.graph.reals import Real
 
-R = TypeVar("R", bound="SizeReal")
 
-
-def _expression(x: Any) -> Expression | None:
+def _expression(x: object) -> Expression | None:
     """Return the expression of an integer, or None for anything else."""
     if type(x) is Size:
         return x.expression
     return constant(int(x)) if isinstance(x, (int, np.integer)) else None
 
 
-def _real(x: Any) -> Real | None:
+def _value(x: Any) -> Any:
+    return x.value if issubclass(type(x), _Symbolic) else x
+
+
+def _real(x: object) -> Real | None:
     """Return a number as a Real, or None for anything else."""
     if isinstance(x, SizeReal):
         return x.real_expression
@@ -48,23 +53,19 @@ def _real(x: Any) -> Real | None:
 def _integers(function: Callable[[Any, Any], Any]) -> Any:
     """Return the methods `a op b` and `b op a` for an operation that gives an integer for integers."""
 
-    def combined(a: Any, b: Any, x: Any, y: Any) -> Any:
-        return new_size(int(function(int(x), int(y))), function(a, b))
+    def combination(a: Any, b: Any, x: Any, y: Any) -> Any:
+        return new_size(function(_value(x), _value(y)), function(a, b))
 
-    def method(self: Size, other: Any) -> Any:
+    def method(self: Size, other: object) -> Any:
         e = _expression(other)
         if e is not None:
-            return combined(self.expression, e, self, other)
-        if type(other) in (list, tuple, str):
-            self.need_fixed("cannot repeat the elements of a list")
+            return combination(self.expression, e, self, other)
         return function(self.as_real(), other) if _is_float(other) else NotImplemented
 
-    def reflected(self: Size, other: Any) -> Any:
+    def reflected(self: Size, other: object) -> Any:
         e = _expression(other)
         if e is not None:
-            return combined(e, self.expression, other, self)
-        if type(other) in (list, tuple, str):
-            self.need_fixed("cannot repeat the elements of a list")
+            return combination(e, self.expression, other, self)
         return function(SizeReal.of(other), self.as_real()) if _is_float(other) else NotImplemented
 
     return method, reflected
@@ -74,26 +75,20 @@ def _is_float(x: object) -> bool:
     return isinstance(x, (float, np.floating))
 
 
-def _bits(name: str) -> Any:
-    """Return a method of int that reads the bits of a number."""
+def _plain_methods(names: str) -> list[Any]:
+    """Return special methods of int or float that compute with the plain number."""
 
-    def method(self: Size, *args: Any) -> Any:
-        self.need_fixed("has no bits that could be recorded")
-        return getattr(int, name)(self, *args)
+    def method(self: _Symbolic, *args: object, name: str) -> object:
+        return getattr(self.fix(), name)(*args)
 
-    return method
+    return [partialmethod(method, name=f"__{name}__") for name in names.split()]
 
 
 def _comparison(relation: str) -> Any:
     function = RELATIONS[relation]
 
     def method(self: Any, other: Any) -> Any:
-        plain = float if isinstance(self, float) else int
-        if type(self) is Size and not _is_float(other):
-            left: Any = self.expression
-            right: Any = _expression(other)
-        else:
-            left, right = _real(self), _real(other)
+        left, right = self._sides(other)
         if right is None:
             return NotImplemented
         trace = current_trace.get()
@@ -101,7 +96,7 @@ def _comparison(relation: str) -> Any:
             return relation in ("==", "<=", ">=")
         if trace is None and relation in ("==", "!="):
             return relation == "!="
-        result = function(plain(self), plain(other))
+        result = function(self.value, other.value if issubclass(type(other), _Symbolic) else other)
         if trace is None:
             return result
         if trace.depends_on_data(left, relation, right, bool(result)) and is_users(sys._getframe(1)):
@@ -113,13 +108,94 @@ def _comparison(relation: str) -> Any:
     return method
 
 
-class Size(int):
+_BECOME_PLAIN = (
+    "become a plain number here, as an index of a list or an argument of range; np.arange(n) is recorded"
+)
+
+
+class _Symbolic:
+    """A number with the expression that it was computed from. `value` is the number at the traced sizes."""
+
+    __slots__ = ("value",)
+    value: Any
+
+    def fix(self, what: str = _BECOME_PLAIN) -> Any:
+        """Return the plain number. A guard records that the size has this value.
+
+        Raises TraceError if the size depends on data. what: what such a size cannot do.
+        """
+        trace = current_trace.get()
+        if trace is not None:
+            if depends_on_data(self):
+                message = f"a number of selected elements, known only when the network runs, cannot {what}"
+                raise refusal(message, kind=JoinError)
+            left, right = self._sides(self.value)
+            trace.compare(left, "==", right, True)
+            if not trace.fixes and not runs_operator():
+                trace.fixes = user_place()
+        return self.value
+
+    def _sides(self, other: object) -> tuple[Any, Any]:
+        """Return the number and another one as expressions of the same kind: None for what is not a number."""
+        if type(self) is Size and not _is_float(other):
+            return self.expression, _expression(other)
+        return _real(self), _real(other)
+
+    def __int__(self) -> int:
+        return int(self.fix())
+
+    def __float__(self) -> float:
+        return float(self.fix())
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.value, self.expression if type(self) is Size else self.real_expression)
+
+    def __hash__(self) -> int:
+        return hash(self.fix("be a key of a dict or an element of a set"))
+
+    def __array__(self, dtype: Any = None, copy: object = None) -> Any:
+        if dtype is not None and np.dtype(dtype).kind == "O":
+            array = np.empty((), object)
+            array.fill(self)
+            return array
+        return np.asarray(self.fix(), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        arrays = (_Symbolic, np.ndarray, np.generic)
+        if any(hasattr(x, "__array_ufunc__") and not issubclass(type(x), arrays) for x in inputs):
+            return NotImplemented
+        return getattr(ufunc, method)(*(x.fix() if is_symbolic(x) else x for x in inputs), **kwargs)
+
+    def __repr__(self) -> str:
+        return self._text(sys._getframe(1), "")
+
+    def __format__(self, spec: str) -> str:
+        return self._text(sys._getframe(1), spec)
+
+    def _text(self, reader: FrameType, spec: str) -> str:
+        return format(self.fix("become text") if may_decide_by_text(reader) else self.value, spec)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self.value, name):
+            raise AttributeError(f"'{type(self.value).__name__}' object has no attribute '{name}'")
+        return getattr(self.fix(), name)
+
+
+class Size(_Symbolic):
     """An integer with the expression that it was computed from.
 
     expression: an Expression of the symbols of the traced network.
     """
 
+    __slots__ = ("expression",)
     expression: Expression
+
+    def __init__(self, value: int, expression: Expression) -> None:
+        self.value, self.expression = value, expression
+
+    @property  # type: ignore[misc]  # isinstance(x, int) must be true
+    def __class__(self) -> type:
+        return int
 
     __add__, __radd__ = _integers(operator.add)
     __sub__, __rsub__ = _integers(operator.sub)
@@ -127,27 +203,17 @@ class Size(int):
     __floordiv__, __rfloordiv__ = _integers(operator.floordiv)
     __mod__, __rmod__ = _integers(operator.mod)
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
-    __and__, __or__, __xor__ = _bits("__and__"), _bits("__or__"), _bits("__xor__")
-    __rand__, __ror__, __rxor__ = _bits("__rand__"), _bits("__ror__"), _bits("__rxor__")
-    __invert__, bit_length = _bits("__invert__"), _bits("bit_length")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
-
-    def __hash__(self) -> int:
-        if is_users(sys._getframe(1)):
-            self.need_fixed("cannot be a key of a dict or an element of a set")
-        return int.__hash__(self)
-
-    def need_fixed(self, what: str) -> None:
-        """Raise TraceError if the size depends on data. what: what such a size cannot be, or do."""
-        if depends_on_data(self):
-            raise refusal(f"a number of selected elements, which is known only when the network runs, {what}")
+    __and__, __or__, __xor__, __invert__ = _plain_methods("and or xor invert")
+    __rand__, __ror__, __rxor__, __rlshift__, __rrshift__ = _plain_methods("rand ror rxor rlshift rrshift")
+    __hash__ = _Symbolic.__hash__
 
     def as_real(self) -> SizeReal:
         """Return the size as a float."""
-        return new_real(float(int(self)), Real("float", self.expression))
+        return SizeReal(float(self.value), Real("float", self.expression))
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self.as_real() / other
 
     def __rtruediv__(self, other: Any) -> Any:
@@ -156,12 +222,12 @@ class Size(int):
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if type(other) is int and 0 <= other <= 4 and modulus is None:
             return math.prod([self] * other, start=1)
-        return self.as_real() ** other if modulus is None else NotImplemented
+        return self.as_real() ** other if modulus is None else pow(self.fix(), other, modulus)
 
     def __rpow__(self, other: Any, modulus: Any = None) -> Any:
         return other ** self.as_real() if modulus is None else NotImplemented
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: object) -> Any:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> Any:
@@ -185,67 +251,69 @@ class Size(int):
     def __bool__(self) -> bool:
         return bool(self != 0)
 
-    def __index__(self) -> Size:
-        return self
+    def __index__(self) -> int:
+        return int(self.fix())
 
-    def __round__(self, digits: Any = None) -> Any:
-        return self
+    def __round__(self, digits: int | None = None) -> Any:
+        return self if digits is None or digits >= 0 else round(self.fix(), digits)
 
     __floor__ = __ceil__ = __trunc__ = __pos__
-
-    def __repr__(self) -> str:
-        return int.__repr__(self)
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> Any:
-        return new_size, (int(self), self.expression)
 
 
 def _reals(function: str) -> tuple[Any, Any]:
     """Return the methods of SizeReal for an operator with the number on its left, and on its right."""
 
-    def method(self: SizeReal, other: Any, modulus: Any = None) -> Any:
+    def method(self: SizeReal, other: object, modulus: object = None) -> Any:
         return self._with(function, other, False)
 
-    def swapped(self: SizeReal, other: Any, modulus: Any = None) -> Any:
+    def swapped(self: SizeReal, other: object, modulus: object = None) -> Any:
         return self._with(function, other, True)
 
     return method, swapped
 
 
-class SizeReal(float):
+class SizeReal(_Symbolic):
     """A float with the expression that it was computed from."""
 
+    __slots__ = ("real_expression",)
     real_expression: Real
 
+    def __init__(self, value: float, expression: Real) -> None:
+        self.value, self.real_expression = value, expression
+
+    @property  # type: ignore[misc]  # isinstance(x, float) must be true
+    def __class__(self) -> type:
+        return float
+
     @staticmethod
-    def of(x: Any) -> SizeReal:
+    def of(x: object) -> SizeReal:
         """Return a number as a SizeReal."""
         expression = _real(x)
         if expression is None:
             raise TypeError(f"not a number: {x!r}")
-        return new_real(float(x), expression)
+        return SizeReal(float(_value(x)), expression)
 
     def double(self) -> SizeDouble:
         """Return the number as NumPy's functions return it."""
-        return _new(SizeDouble, float(self), self.real_expression)
+        return SizeDouble(self.value, self.real_expression)
 
     __eq__, __ne__ = _comparison("=="), _comparison("!=")
     __lt__, __le__ = _comparison("<"), _comparison("<=")
     __gt__, __ge__ = _comparison(">"), _comparison(">=")
-    __hash__ = float.__hash__
+    __hash__ = _Symbolic.__hash__
+    __mod__, __rmod__, __divmod__, __rdivmod__ = _plain_methods("mod rmod divmod rdivmod")
 
-    def _with(self, function: str, other: Any, swapped: bool) -> Any:
+    def _with(self, function: str, other: object, swapped: bool) -> Any:
         operand = _real(other)
         if operand is None:
             return NotImplemented
         a, b = (operand, self.real_expression) if swapped else (self.real_expression, operand)
-        x, y = (float(other), float(self)) if swapped else (float(self), float(other))
+        z = float(_value(other))
+        x, y = (z, self.value) if swapped else (self.value, z)
         value = {"+": x + y, "-": x - y, "*": x * y}.get(function)
         if value is None:
             value = x / y if function == "/" else x**y
-        result = new_real(value, Real(function, a, b))
+        result = SizeReal(value, Real(function, a, b))
         return result.double() if SizeDouble in (type(self), type(other)) else result
 
     __add__, __radd__ = _reals("+")
@@ -254,7 +322,7 @@ class SizeReal(float):
     __truediv__, __rtruediv__ = _reals("/")
     __pow__, __rpow__ = _reals("**")
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         return SizeReal.of(math.floor(self / other))
 
     def __rfloordiv__(self, other: Any) -> Any:
@@ -267,65 +335,48 @@ class SizeReal(float):
         return self
 
     def __abs__(self) -> Any:
-        return new_real(abs(float(self)), Real("abs", self.real_expression))
+        return SizeReal(abs(self.value), Real("abs", self.real_expression))
 
     def sqrt(self) -> SizeReal:
         """Return the square root."""
-        return new_real(math.sqrt(float(self)), Real("sqrt", self.real_expression))
+        return SizeReal(math.sqrt(self.value), Real("sqrt", self.real_expression))
 
     def __bool__(self) -> bool:
         return bool(self != 0.0)
 
     def __floor__(self) -> int:
-        return new_size(math.floor(float(self)), self.real_expression.rounded("floor"))
+        return new_size(math.floor(self.value), self.real_expression.rounded("floor"))
 
     def __ceil__(self) -> int:
-        return new_size(math.ceil(float(self)), self.real_expression.rounded("ceil"))
+        return new_size(math.ceil(self.value), self.real_expression.rounded("ceil"))
 
     def __trunc__(self) -> int:
         return self.__floor__() if self >= 0.0 else self.__ceil__()
 
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
-            return NotImplemented
-        return new_size(round(float(self)), self.real_expression.rounded("round"))
-
-    def __repr__(self) -> str:
-        return float.__repr__(self)
-
-    __str__ = __repr__
+            return round(self.fix(), digits)
+        return new_size(round(self.value), self.real_expression.rounded("round"))
 
 
 class SizeDouble(SizeReal):
     """A SizeReal that combines with arrays as NumPy's float64 does: the result is float64."""
 
+    __slots__ = ()
     dtype = np.dtype(np.float64)
     ndim = 0
     shape = ()
 
-    def item(self) -> float:
-        """Return the value at the traced size as a float."""
-        return float(self)
+    def item(self) -> SizeReal:
+        """Return the number as Python's functions return it."""
+        return SizeReal(self.value, self.real_expression)
 
 
 def new_size(value: int, expression: Expression) -> int:
     """Return an integer with this value and this expression: a plain int if the expression has no symbols."""
     if expression.constant is not None:
         return int(value)
-    size = int.__new__(Size, value)
-    size.expression = expression
-    return size
-
-
-def new_real(value: float, expression: Real) -> SizeReal:
-    """Return a float with this value and this expression."""
-    return _new(SizeReal, value, expression)
-
-
-def _new(kind: type[R], value: float, expression: Real) -> R:
-    real = float.__new__(kind, value)
-    real.real_expression = expression
-    return real
+    return cast(int, Size(int(value), expression))
 
 
 def is_symbolic(x: object) -> bool:
@@ -341,28 +392,9 @@ def depends_on_data(x: object) -> bool:
     return not (trace.counts.keys() | trace.ended).isdisjoint(x.expression.symbols)
 
 
-def note_iteration(n: object) -> None:
-    """Note that the user's code counts to a number in a loop, if it is a size of the inputs."""
-    trace = current_trace.get()
-    if trace is not None and type(n) is Size and not runs_operator():
-        trace.iterates = trace.iterates or user_place()
-
-
-def looks_constant(x: object) -> bool:
-    """Return whether a size that depends on data has the same value in both traces of a function, as min(n, 2)
-    has, so that a plain number that is made of it would look like a constant.
-    """
-    trace = current_trace.get()
-    if type(x) is not Size or trace is None or not depends_on_data(x):
-        return False
-    examples = {name: count.example + (1 if trace.turn else -1) for name, count in trace.counts.items()}
-    values = {**trace.symbols, **examples}
-    return not x.expression.symbols <= values.keys() or x.expression.value(values) == int(x)
-
-
 def is_empty(shape: Sequence[Any]) -> bool:
     """Return whether a size of a shape is 0. One that depends on data is not, even where it is 0 in this trace."""
-    return any(d == 0 for d in plain([d for d in shape if not depends_on_data(d)]))
+    return any(bool(d == 0) for d, n in zip(shape, plain(shape)) if n == 0 and not depends_on_data(d))
 
 
 def holds_symbolic(x: object) -> bool:
@@ -377,7 +409,7 @@ def symbolic_shape(shape: Sequence[Any]) -> bool:
 
 def plain(shape: Sequence[Any]) -> tuple[Any, ...]:
     """Return a shape whose symbolic sizes are plain numbers, for limits and messages."""
-    return tuple(int(d) if type(d) is Size else d for d in shape)
+    return tuple(d.value if type(d) is Size else d for d in shape)
 
 
 def extreme(function: str, first: Any, *others: Any) -> Any:
@@ -392,7 +424,7 @@ def extreme(function: str, first: Any, *others: Any) -> Any:
         else:
             if trace is not None:
                 trace.need_outside(a.symbols | b.symbols)
-            value = choose(int(found), int(x))
+            value = choose(_value(found), _value(x))
             found = new_size(value, _extremum(function, a, b, trace))
     return found
 
@@ -443,11 +475,11 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(map(same, a, b))
 
 
-def is_zero(x: Any) -> bool:
+def is_zero(x: object) -> bool:
     """Return whether a size is certainly 0."""
     return type(x) is not Size and bool(x == 0)
 
 
-def as_int(x: Any) -> int:
-    """Return a Size unchanged, and any other integer as an int."""
-    return x if type(x) is Size else int(x)
+def as_index(x: Any) -> Any:
+    """Return a Size unchanged, and any other integer as operator.index does."""
+    return x if type(x) is Size else operator.index(x)

@@ -4,7 +4,6 @@ returns."""
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import LayerError, TraceError, given, need, plural
+from anylayer.graph.symbolic import as_index, plain
 from anylayer.layer.functions import require_fields_taken
 from anylayer.layer.order import Order, order_seen, permuted, stated_order
 from anylayer.layer.registry import Definition
@@ -131,7 +131,7 @@ def _read_shapes(found: Any) -> list[Shape]:
     """Return the result of getMemoryShapes as shapes. Raise LayerError where it is not a list of lists of
     sizes."""
     try:
-        shapes = [tuple(map(operator.index, shape)) for shape in found]
+        shapes = [plain([*map(as_index, shape)]) for shape in found]
     except TraceError:
         raise
     except Exception:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anylayer.errors import need
-from anylayer.graph.symbolic import as_int, extreme, is_symbolic, plain
+from anylayer.graph.symbolic import as_index, extreme, is_symbolic, plain
 from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing import primitives
 
@@ -23,7 +23,7 @@ def integer(value: Any, what: str, least: int = 1) -> int:
     """Return `value` as an int. Raises LayerError unless it is an integer of at least `least`."""
     valid = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
     need(valid, f"{what} must be an integer of at least {least}, got {value!r}")
-    return as_int(value)
+    return cast(int, as_index(value))
 
 
 def per_axis(value: Ints, axes: int, what: str, least: int = 1) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from anylayer.ops._operator import operator
 from anylayer.tracing import TracedArray, record
 from anylayer.tracing.primitives import cast, reshape
 
-_sizes: WeakKeyDictionary[Graph, dict[tuple[str, int], Dim]] = WeakKeyDictionary()
+_sizes: WeakKeyDictionary[Graph, dict[tuple[str, object], Dim]] = WeakKeyDictionary()
 
 
 @operator
@@ -50,4 +50,6 @@ def _(x: Array, count: Array | int) -> Array:
 def _size(count: TracedArray, maximum: int) -> Dim:
     sizes = _sizes.setdefault(count._graph, {})
     name = count._value.name
-    return sizes.setdefault((name, maximum), Dim(f"min({name}, {maximum})", maximum))
+    return sizes.setdefault(
+        (name, getattr(maximum, "expression", maximum)), Dim(f"min({name}, {maximum})", maximum)
+    )

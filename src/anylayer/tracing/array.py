@@ -7,6 +7,7 @@ each array as a NumPy array if it is a constant (known before the network runs),
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from anylayer import tracing
+from anylayer.graph.guards import unguarded
 from anylayer.graph.ir import Graph, Value
-from anylayer.graph.place import describe, refusal
+from anylayer.graph.place import describe, may_decide_by_text, refusal
 from anylayer.graph.sizes import is_static, size_of, stand_for
-from anylayer.graph.symbolic import note_iteration
+from anylayer.graph.symbolic import plain
 from anylayer.network import Array
 from anylayer.tracing import rules
 
@@ -149,8 +151,9 @@ class TracedArray(_Base):
         if self._memory_layout is not None:
             return self._memory_layout()
         if self._view is not None:
-            return np.asarray(self._view.replay(self._view.parent._dummy()))
-        return np.zeros(stand_for(self.shape), self.dtype)
+            with unguarded():
+                return np.asarray(self._view.replay(self._view.parent._dummy()))
+        return np.zeros(plain(stand_for(self.shape)), self.dtype)
 
     def _decide_view(self) -> None:
         """Decide whether an uncertain view is a view or a copy. A copy becomes an array of its own."""
@@ -210,7 +213,7 @@ class TracedArray(_Base):
         raise TypeError("the __class__ of a traced array cannot be set")
 
     def __repr__(self) -> str:
-        if self._graph.strict and self._const() is None and tracing.causes.shown_to_user_code():
+        if self._graph.strict and self._const() is None and may_decide_by_text(sys._getframe(1)):
             raise tracing.causes.text_refusal(self)
         return f"traced {describe(self)}"
 
@@ -229,7 +232,6 @@ class TracedArray(_Base):
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        note_iteration(self.shape[0])
         return (self[i] for i in range(len(self)))
 
     def __reversed__(self) -> Iterator[Any]:

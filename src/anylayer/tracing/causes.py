@@ -8,21 +8,16 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
-import sys
 from collections.abc import Mapping
 from types import FrameType
 
-from anylayer import tracing
 from anylayer.errors import TraceError
-from anylayer.graph.place import describe, package_frame, place_of, refusal, user_frame
+from anylayer.graph.place import JoinError, describe, package_frame, place_of, refusal, user_frame
 from anylayer.network import Array
 
 _CREATE = "make that array with np.zeros_like(x) or np.zeros(shape, dtype, like=x)"
 _FUNCTIONS = "NumPy's functions and anylayer.ops"
 _USE_FUNCTIONS = "use NumPy's functions, operators and indexing on the array itself"
-
-_DISPLAY_MODULES = frozenset(("logging", "pdb", "bdb", "reprlib", "traceback", "unittest", "_pytest", "anylayer"))
-"""Modules that request the text of an array only to show it to a person."""
 
 _CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("np.asarray", "np.ascontiguousarray", "np.asanyarray", "np.asfortranarray"), "remove this call"),
@@ -99,7 +94,7 @@ def array_refusal(x: Array) -> TraceError:
 
 def _indexing(x: Array) -> TraceError:
     remedy = "write np.asarray(a, like=x)[i] for a[i]"
-    return _values_refusal(x, "indexing a NumPy array", remedy, tracing.decisions.JoinError)
+    return _values_refusal(x, "indexing a NumPy array", remedy, JoinError)
 
 
 def _has_single_index(text: str) -> bool:
@@ -127,12 +122,6 @@ def _remedy(name: str, arguments: str) -> str:
         if short.startswith(starts):
             return remedy
     return _USE_FUNCTIONS
-
-
-def shown_to_user_code() -> bool:
-    """Return whether the caller's caller, which asks for the text of an array, may base a decision on it."""
-    module = sys._getframe(2).f_globals.get("__name__", "")
-    return str(module).split(".")[0] not in _DISPLAY_MODULES
 
 
 def text_refusal(x: Array) -> TraceError:

@@ -16,7 +16,7 @@ from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
 from anylayer.graph.ir import Graph, TooManyOperators, Value, limit_repetition
-from anylayer.graph.place import place_of, place_of_error, refusal
+from anylayer.graph.place import JoinError, place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, TensorType
@@ -58,7 +58,7 @@ def trace_checked(
     """
     try:
         return _attempts(function, types, prefix, rebuild, subject)
-    except (tracing.decisions.JoinError, TooManyOperators) as error:
+    except (JoinError, TooManyOperators) as error:
         first: TraceError = error
     for how in ("ifs", "loops"):
         again = rebuild() if rebuild is not None else function
@@ -100,7 +100,7 @@ def _attempts(
                     "a loop runs once for each element of an open size; loop over range(...) or an array in a "
                     "statement `for`, so that the loop itself is recorded",
                     place=place,
-                    kind=tracing.decisions.JoinError,
+                    kind=JoinError,
                 )
             restart()
             with tracing.substitution.substitute_numpy() as counterpart:
@@ -130,13 +130,13 @@ def _attempts(
 def _counts_to_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> str:
     """Return the line where a function records one step per element of an open size, or ""."""
     sizes = current_trace.get()
-    if sizes is None or not sizes.symbols or not sizes.iterates or not _loops_over_size(rebuild, types):
+    if sizes is None or not sizes.symbols or not sizes.fixes or not _loops_over_size(rebuild, types):
         return ""
-    return sizes.iterates
+    return sizes.fixes
 
 
 def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:
-    """Return whether a function's number of operators depends on the sizes, or exceeds the limit."""
+    """Return whether a function's number of operators differs at twice the sizes, or exceeds the limit."""
     trace_of_sizes = current_trace.get()
     if trace_of_sizes is None or not trace_of_sizes.symbols:
         return True
@@ -149,9 +149,10 @@ def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]
         finally:
             counts.append(len(running_graph().ops))
 
-    for more in (0, 1):
-        symbols = {name: value + more for name, value in trace_of_sizes.symbols.items()}
-        shapes = [tuple(d.expression.value(symbols) if type(d) is Size else d for d in t.shape) for t in types]
+    traced: Sequence[Sequence[Any]] = [t.shape for t in types]
+    for factor in (1, 2):
+        symbols = {name: factor * value for name, value in trace_of_sizes.symbols.items()}
+        shapes = [tuple(d.expression.value(symbols) if type(d) is Size else d for d in s) for s in traced]
         numbers = [TensorType(shape, t.dtype) for shape, t in zip(shapes, types)]
         function = rebuild()
         try:

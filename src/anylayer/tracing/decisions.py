@@ -25,9 +25,9 @@ from anylayer.graph.guards import SelectionKey
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, INDEXED
-from anylayer.graph.place import is_users, place_of, position_of, refusal, user_frame
+from anylayer.graph.place import JoinError, is_users, place_of, position_of, refusal, user_frame
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import same, same_shape, symbolic_shape
+from anylayer.graph.symbolic import plain, same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
@@ -167,7 +167,7 @@ def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]
         return inputs
     x, index = inputs[:2]
     low, high = Intervals(graph.producers).of(index._value)
-    smallest = min((int(d) for d in x.shape if is_static([d])), default=1)
+    smallest = min((d for d in plain(x.shape) if is_static([d])), default=1)
     if index._const() is not None or (-smallest <= low and high < smallest and not symbolic_shape(x.shape)):
         return inputs
     if tracing.counts.certainly_inside(index, x):
@@ -200,10 +200,6 @@ def change_code(how: str) -> Iterator[None]:
 def changes_code() -> str:
     """Return how copies of the user's functions are changed: "ifs", "loops" or ""."""
     return _changes.get()
-
-
-class JoinError(TraceError):
-    """The results of two paths between which the values of the arrays decide cannot be joined."""
 
 
 class TooManyPaths(JoinError):

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.folders import FolderTable
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
-from anylayer.graph.symbolic import holds_symbolic, is_symbolic
+from anylayer.graph.symbolic import holds_symbolic, is_symbolic, plain
 from anylayer.network import Array
 from anylayer.tracing import rules
 from anylayer.tracing.array import (
@@ -120,7 +120,7 @@ def with_memory_layout(
                 with np.errstate(all="ignore"):
                     dummy = np.asarray(function(*dummies(args), **{k: dummies(v) for k, v in kwargs.items()}))
             except Exception:  # not every function accepts dummy arrays
-                dummy = np.zeros(stand_for(result.shape), result.dtype)
+                dummy = np.zeros(plain(stand_for(result.shape)), result.dtype)
             result._memory_layout = lambda: dummy
             return dummy
 

@@ -17,11 +17,11 @@ import numpy as np
 from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
-from anylayer.graph.place import place_of, position_of, refusal, user_frame
+from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
 from anylayer.graph.symbolic import same_shape
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.decisions import Decision, JoinError, Writes, current_run
+from anylayer.tracing.decisions import Decision, Writes, current_run
 from anylayer.tracing.grown import Unreadable
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.python_numbers import PythonNumber, as_dtype_of, kind_of, number

@@ -13,7 +13,7 @@ from anylayer.graph.ir import Value
 from anylayer.graph.operators import LINEAR
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, size_of
-from anylayer.graph.symbolic import depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
+from anylayer.graph.symbolic import as_index, depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import as_bound
@@ -71,7 +71,7 @@ def _pieces(key: Any, rank: int) -> list[Any]:
         elif isinstance(item, (bool, np.bool_)):
             pieces.append(np.asarray(item))
         elif isinstance(item, (int, np.integer)) or (hasattr(item, "__index__") and not hasattr(item, "shape")):
-            pieces.append(item.__index__())
+            pieces.append(as_index(item))
             used += 1
         else:
             found = _index_array(item)
@@ -142,10 +142,10 @@ def parse(key: Any, shape: Sequence[Any]) -> Key:
 
 
 def is_sized(key: Any) -> bool:
-    """Return whether a bound of a slice in a key is symbolic or depends on data."""
+    """Return whether an index or a bound of a slice in a key is symbolic, or such a bound depends on data."""
     items = key if type(key) is tuple else (key,)
     bounds = [b for p in items if type(p) is slice for b in (p.start, p.stop)]
-    return any(is_symbolic(b) or type(b) is TracedArray for b in bounds)
+    return any(map(is_symbolic, items)) or any(is_symbolic(b) or type(b) is TracedArray for b in bounds)
 
 
 def with_windows(key: Any, shape: Sequence[Any]) -> Any:
@@ -279,12 +279,11 @@ def _checked_array(p: Array, size: Any, axis: int) -> Array:
             f"indexing axis {axis}, whose size {size} is known only when the network runs, cannot be recorded; "
             "pad it with anylayer.ops.pad_to_maximum first"
         )
-    if depends_on_data(size):
-        return np.where(p < 0, p + as_array(size, I8), p) if p.size and p.min() < 0 else p
-    if p.size and (p.min() < -size or p.max() >= size):
+    low, high = (int(p.min()), int(p.max())) if p.size else (0, -1)
+    if not depends_on_data(size) and (low < -size or high >= size):
         bad = p[(p < -size) | (p >= size)].flat[0]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
-    return np.where(p < 0, p + size, p)
+    return np.where(p < 0, p + (as_array(size, I8) if is_symbolic(size) else size), p) if low < 0 else p
 
 
 def _is_outside(p: TracedArray, size: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
-from anylayer.graph.symbolic import Size, depends_on_data, extreme, note_iteration, same_shape
+from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I8
 from anylayer.tracing.primitives import as_array
@@ -93,7 +93,7 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if function is None:
         return rest[0]
     args = [evaluate(x) for x in rest]
-    is_range = function in (range,)  # also for its substitute, which refuses numbers that depend on data
+    is_range = function is range
     if is_range and any(kind_of(x) is None for x in args):
         args = [as_int(x) for x in args]
     items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
@@ -117,7 +117,11 @@ def is_open(x: Any) -> bool:
 
 
 def as_int(x: Any) -> Any:
-    """Return an argument of range as a Python number, where it is a NumPy integer that depends on data."""
+    """Return an argument of range, or an index of a list, as a Python number, where it is a NumPy integer or a
+    size that depends on data.
+    """
+    if depends_on_data(x):
+        return _size(x)
     if type(x) is TracedArray and x._scalar and x.dtype.kind in "iu" and x._const() is None:
         return number(x.astype(np.int64), int)
     return x
@@ -138,10 +142,10 @@ def _range(args: Sequence[Any]) -> Items:
 
 def iter_of(x: Items) -> Iterator[Any]:
     """Return the items one by one, where their number is fixed."""
-    note_iteration(x.steps)
-    if type(x.steps) is not int and not is_open(x.steps):
+    steps = x.steps.fix() if is_open(x.steps) else x.steps
+    if type(steps) is not int:
         raise refusal("this iterates a number of times that depends on data; loop over range(...) directly")
-    return (x.item(k) for k in range(x.steps))
+    return (x.item(k) for k in range(steps))
 
 
 def items_of(x: Any) -> Items | None:

@@ -8,6 +8,7 @@ compute loops over arrays of fixed size faster, and OpenVINO computes others wro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -212,7 +213,7 @@ class MaskedBody:
         if not isinstance(e, Expression):
             return size
         e = with_known_extrema(e, SymbolicTrace(dict.fromkeys(e.symbols, (1, MAX_VALUES))))
-        return new_size(int(size) if type(size) is Size else 2, e) if e.constant is None else e.constant
+        return new_size(size.value if type(size) is Size else 2, e) if e.constant is None else e.constant
 
     def full(self, shape: Any, axis: int) -> tuple[Any, ...]:
         """Return a shape with the whole size along an axis that is counted from the end."""
@@ -453,11 +454,11 @@ def _reshape(body: MaskedBody, o: Op, items: list[Any], value: Value) -> _Item |
     old = o.first.shape
     at = len(old) + x.axis
     size = body.exact(old[at])
-    before = int(np.prod([int(d) for d in old[:at]]))
+    before = math.prod(old[:at])
     for i, d in enumerate(value.shape):
         if type(d) is Size and same(body.exact(d), size):
             others = [*value.shape[:i], *value.shape[i + 1 :]]
-            if any(type(n) is Size for n in others) or int(np.prod(value.shape[:i])) != before:
+            if any(type(n) is Size for n in others) or not same(math.prod(value.shape[:i]), before):
                 return None
             target = body.number([-1 if k == i else int(n) for k, n in enumerate(value.shape)])
             axis = i - len(value.shape)

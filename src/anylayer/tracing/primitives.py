@@ -18,7 +18,7 @@ from anylayer.graph.operators import ELEMENTWISE, MOVES
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, stand_for
-from anylayer.graph.symbolic import is_symbolic, is_zero, same, same_shape, symbolic_shape
+from anylayer.graph.symbolic import is_symbolic, is_zero, plain, same, same_shape, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
@@ -272,7 +272,8 @@ def _smaller_top_k(x: TracedArray, axis: int, n: int) -> Array | None:
     All but one are as slow as all, and a loop that leaves out the last one computes the same in each iteration.
     """
     producer = _producer_if(x, "TopK")
-    if producer is None or producer["axis"] != axis or int(x.shape[axis]) - int(n) == 1:
+    size, first = plain((x.shape[axis], n))
+    if producer is None or producer["axis"] != axis or size - first == 1:
         return None
     which = [v is x._value for v in producer.outputs].index(True)
     types = [((*v.shape[:axis], n, *v.shape[axis + 1 :]), v.dtype) for v in producer.outputs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.graph.intervals import Intervals, inside, of_dtype
-from anylayer.graph.place import refusal
+from anylayer.graph.place import may_decide_by_text, refusal
 from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import stand_for
-from anylayer.graph.symbolic import Size, SizeReal, is_symbolic
+from anylayer.graph.symbolic import Size, SizeReal, is_symbolic, plain
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray, copy_of
 
@@ -237,7 +238,7 @@ class PythonNumber:
         raise tracing.causes.array_refusal(self.array)
 
     def __repr__(self) -> str:
-        if self.array._graph.strict and tracing.causes.shown_to_user_code():
+        if self.array._graph.strict and may_decide_by_text(sys._getframe(1)):
             raise tracing.causes.text_refusal(self.array)
         return repr(self.array)
 
@@ -319,7 +320,7 @@ def item(x: TracedArray) -> Scalar:
 def _single(x: Scalar) -> Scalar:
     array: Any = as_arrays(x)
     if array.ndim:
-        float(np.zeros(stand_for(array.shape)))  # raises TypeError where NumPy does
+        float(np.zeros(plain(stand_for(array.shape))))  # raises TypeError where NumPy does
         array = array.reshape(())
     return array
 
@@ -398,7 +399,7 @@ def _math(function: Any, replacement: Callable[..., Scalar], fails: Callable[...
 
     def rule(*args: Any) -> Scalar:
         if not any(type(x) is PythonNumber or (type(x) is TracedArray and x._const() is None) for x in args):
-            return function(*args)
+            return function(*(x.fix() if is_symbolic(x) else x for x in args))
         numbers = [
             as_dtype_of(to_float(x) if type(x) in (PythonNumber, TracedArray) else float(x), float) for x in args
         ]

@@ -14,7 +14,7 @@ from anylayer.errors import AnyLayerError, TraceError, call_contained
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
-from anylayer.graph.symbolic import is_empty
+from anylayer.graph.symbolic import is_empty, plain
 from anylayer.network import TensorType
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.decisions import explore, guarded_index, without_branches
@@ -91,7 +91,7 @@ def record_many(
     sizes = computed_sizes(graph, op, inputs, types, attrs)
     if sizes is not None:
         return [sizes]
-    empty = [np.zeros(tuple(s), d) if is_static(s) and is_empty(s) else None for s, d in types]
+    empty = [np.zeros(plain(s), d) if is_static(s) and is_empty(s) else None for s, d in types]
     if all(e is not None for e in empty):  # no elements, so there is nothing to compute
         return [TracedArray(graph, e) for e in empty if e is not None]
     values: list[Value | None] = []

@@ -19,7 +19,7 @@ from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import SizedArray, sized_array
-from anylayer.graph.symbolic import extreme, is_symbolic, new_real, new_size
+from anylayer.graph.symbolic import SizeReal, extreme, is_symbolic, new_size
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 
@@ -74,7 +74,7 @@ def numbers(x: Any) -> Numbers | None:
 def _number(value: Any, element: Any) -> Any:
     if isinstance(element, Expression):
         return new_size(int(value), element)
-    return new_real(float(value), element) if isinstance(element, Real) else value
+    return SizeReal(float(value), element) if isinstance(element, Real) else value
 
 
 def size_list(x: Any) -> list[int] | None:
@@ -98,7 +98,7 @@ def computed_sizes(
     if np.dtype(dtype).kind not in "iu" or any(d is not None and not _are_integers(d) for d in given):
         return None
     result = function(given, attrs)
-    if result is None or np.shape(result) != tuple(shape):
+    if result is None or getattr(result, "shape", ()) != tuple(shape):
         return None
     values = list(np.asarray(result, object).reshape(-1))
     if any(map(is_symbolic, values)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 import sys
 import types
 from abc import ABCMeta
@@ -24,6 +25,7 @@ from anylayer import tracing
 from anylayer.errors import call_contained
 from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph
+from anylayer.graph.symbolic import as_index
 from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import changes_code
@@ -86,11 +88,14 @@ def _accepting_lists(function: Function) -> Function:
 _MATH = types.SimpleNamespace(**{**vars(math), **{f.__name__: rule for f, rule in MATH.items()}})
 _PARTS = (
     (math, _MATH),
+    (operator, types.SimpleNamespace(**{**vars(operator), "index": as_index})),
+    (operator.index, as_index),
     (np.lib, strides.LIB),
     (np.lib.stride_tricks, strides.TRICKS),
     (np.lib.stride_tricks.as_strided, strides.as_strided),
 )
-"""The module math, and members of NumPy that are found by other names than their own, and their substitutes."""
+"""The modules math and operator, and members of NumPy that are found by other names than their own, with their
+substitutes."""
 _OURS = ("anylayer.layers.", "anylayer.ops.", "anylayer.images.")
 """The modules of anylayer whose functions see the substitute if sizes are symbolic."""
 

@@ -15,16 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.guards import unguarded
 from anylayer.graph.sizes import broadcast
-from anylayer.graph.symbolic import (
-    Size,
-    SizeReal,
-    extreme,
-    holds_symbolic,
-    is_symbolic,
-    looks_constant,
-    note_iteration,
-)
+from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
@@ -77,18 +70,6 @@ class _SubstituteOfType(_SubstituteType):
         return _TYPES.get(kind, kind)
 
 
-class _SubstituteOfRange(_SubstituteType):
-    """A substitute for `range`, which refuses a size that depends on data: it would become a plain number.
-    A size of the inputs becomes one, which is noted."""
-
-    def __call__(cls, *args: Any) -> Any:
-        for x in args:
-            if type(x) is Size:
-                x.need_fixed("cannot be an argument of range; np.arange(n) is recorded")
-                note_iteration(x)
-        return range(*args)
-
-
 def _substitute(original: type, convert: Callable[[Any], Any], of_data: Callable[[Any], Any]) -> Any:
     space = {"original": original, "convert": staticmethod(convert), "of_data": staticmethod(of_data)}
     if original in (int, float):
@@ -96,7 +77,7 @@ def _substitute(original: type, convert: Callable[[Any], Any], of_data: Callable
     return _SubstituteType(original.__name__, (original,), space)
 
 
-def _to_int(x: Any) -> int:
+def _to_int(x: Any) -> Any:
     return x if type(x) is Size else x.__trunc__()
 
 
@@ -133,8 +114,7 @@ def _extreme(function: str) -> Callable[..., Any]:
     def rule(*args: Any, **kwargs: Any) -> Any:
         values = list(args[0]) if len(args) == 1 else list(args)
         if values and not kwargs and any(map(is_symbolic, values)):
-            best = extreme(function, *values)
-            return to_int(as_array(best, np.int64)) if looks_constant(best) else best
+            return extreme(function, *values)
         if not kwargs and any(type(x) in (TracedArray, PythonNumber) for x in values):
             best = extreme_of(function, values)
             if best is not None:
@@ -217,7 +197,7 @@ BUILTINS: Mapping[str, Any] = {
     "len": _len,
     "max": _extreme("max"),
     "min": _extreme("min"),
-    "range": _SubstituteOfRange("range", (), {"original": range}),
+    "print": unguarded()(print),
 }
 """The substitutes for Python's built-in functions, by name."""
 

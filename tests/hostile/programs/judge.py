@@ -101,7 +101,7 @@ def _model(
     if engine.startswith("file:"):
         run, written = _file(net, engine.removeprefix("file:"), shapes, folder)
         stated = [n.removeprefix(_CONDITIONS).split("; ") for n in written.notes if n.startswith(_CONDITIONS)]
-        return run, "", [c for conditions in stated for c in conditions]
+        return run, "", [re.sub(r" \([^()=<>*/]*\)$", "", c) for conditions in stated for c in conditions]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         model = net.compile(engine=engine, threads=1, shapes=shapes)

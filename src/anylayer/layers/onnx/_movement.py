@@ -175,7 +175,8 @@ def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
     first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
     need(step != 0, "delta must not be 0")
     limits = [float(v) for v in (first, last, step)]
-    need(np.isfinite(limits).all(), f"its limits must be finite, got {', '.join(f'{v:g}' for v in limits)}")
+    finite = all(np.isfinite(v) for v in (first, last, step))
+    need(finite, f"its limits must be finite, got {', '.join(f'{v:g}' for v in limits)}")
     if first.dtype.kind == "f":
         count = max(0, math.ceil((limits[1] - limits[0]) / limits[2]))
     else:  # exact beyond 2**53

@@ -339,7 +339,8 @@ def expand(call: OpCall) -> list[Array]:
 def _type_of(x: Array | None) -> Any:
     if x is None:
         return onnx.TypeProto()
-    return helper.make_tensor_type_proto(elem_type(x.dtype), [d if isinstance(d, int) else None for d in x.shape])
+    shape = [d if isinstance(d, int) and not is_symbolic(d) else None for d in x.shape]
+    return helper.make_tensor_type_proto(elem_type(x.dtype), shape)
 
 
 def _run(proto: Any, attributes: dict[str, Any], values: dict[str, Any], version: int) -> list[Array]:

@@ -15,7 +15,7 @@ from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import (
-    as_int,
+    as_index,
     depends_on_data,
     extreme,
     holds_symbolic,
@@ -84,7 +84,7 @@ def stack(
     arrays: Sequence[ArrayLike], axis: int = 0, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
 ) -> Array:
     parts = [array_like(a) for a in arrays]
-    if len({p.shape for p in parts}) != 1:
+    if not parts or any(p.shape != parts[0].shape for p in parts[1:]):
         raise ValueError("all input arrays must have the same shape")
     axis = numpy_axis(axis, parts[0].ndim + 1)
     return concatenate([np.expand_dims(p, axis) for p in parts], axis, dtype=dtype)
@@ -299,7 +299,7 @@ _MAX_COPIES = 16
 @implements(np.tile)
 def tile(A: Array, reps: Any) -> Array:
     reps = size_list(reps) or reps
-    counts = tuple(map(as_int, reps if isinstance(reps, (list, tuple)) or np.ndim(reps) else [reps]))
+    counts = tuple(map(as_index, reps if np.iterable(reps) else [reps]))
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     x = A.reshape([1] * (rank - A.ndim) + list(A.shape))

@@ -16,7 +16,15 @@ from numpy.typing import DTypeLike
 from anylayer import tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, is_one, stand_for
-from anylayer.graph.symbolic import extreme, holds_symbolic, is_symbolic, is_zero, same_shape, symbolic_shape
+from anylayer.graph.symbolic import (
+    extreme,
+    holds_symbolic,
+    is_symbolic,
+    is_zero,
+    plain,
+    same_shape,
+    symbolic_shape,
+)
 from anylayer.network import Array
 from anylayer.tracing.array import Composite, TracedArray, copy_of, selected, wrapped
 from anylayer.tracing.counts import as_size
@@ -57,7 +65,7 @@ def full_like(
 ) -> Array:
     result = full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
     if order == "F" or (order != "C" and type(a) is TracedArray and a._is_moved):
-        shape = stand_for(result.shape)
+        shape = plain(stand_for(result.shape))
         _lay_as(result, np.zeros_like(dummies(a), result.dtype, attributes.order_of(order), shape=shape))
     return result
 
@@ -72,12 +80,12 @@ def full(
     """Implement np.full. The fill value may be traced."""
     result = _full_array(shape, fill_value, dtype)
     if order == "F":
-        _lay_as(result, np.zeros(stand_for(result.shape), result.dtype, "F"))
+        _lay_as(result, np.zeros(plain(stand_for(result.shape)), result.dtype, "F"))
     return result
 
 
 def _full_array(shape: Any, fill_value: Any, dtype: DTypeLike | None) -> Array:
-    shape = (shape,) if not isinstance(shape, (tuple, list)) and not np.ndim(shape) else tuple(shape)
+    shape = tuple(shape) if np.iterable(shape) else (shape,)
     shape = tuple(d if (n := as_size(d)) is None else n for d in shape)
     fill_value = as_arrays(fill_value)
     if is_symbolic(fill_value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -13,7 +12,7 @@ from anylayer import tracing
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axis
-from anylayer.graph.symbolic import is_symbolic
+from anylayer.graph.symbolic import as_index, is_symbolic
 from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import converted, elementwise, implements
@@ -390,7 +389,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: Any = 0) -> Array:
         raise TypeError("np.bincount takes a one-dimensional array of integers")
     at: Any = cast(x, I8)
     low, high = Intervals(running_graph().producers).of(at._value)
-    length = minlength if is_symbolic(minlength) else operator.index(minlength)
+    length = as_index(minlength)
     is_inside = low >= 0 and not is_symbolic(length) and (high < length or length == 0)
     if not is_symbolic(length) and length == 0:
         most = np.max(np.concatenate([at, np.full(1, -1)])) + 1

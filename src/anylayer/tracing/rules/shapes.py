@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_fixed_to_one, is_static, numpy_axes, numpy_axis, product
-from anylayer.graph.symbolic import depends_on_data
+from anylayer.graph.symbolic import as_index, depends_on_data
 from anylayer.network import Array
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
@@ -66,7 +66,7 @@ def _target_shape(x: TracedArray, shape: Any) -> tuple[Any, ...]:
 def _size(x: Any) -> int:
     """Return a size as a number, or as the symbolic size that a traced array of rank 0 holds."""
     sizes = size_list(x)
-    return x.__index__() if sizes is None else sizes[0]
+    return as_index(x) if sizes is None else sizes[0]
 
 
 def _require_c_order(order: str, what: str) -> None:

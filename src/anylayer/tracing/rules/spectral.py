@@ -14,7 +14,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
-from anylayer.graph.symbolic import is_symbolic
+from anylayer.graph.symbolic import as_index, is_symbolic
 from anylayer.network import Array
 from anylayer.tracing.array import Composite, selected
 from anylayer.tracing.dispatch import implements
@@ -232,7 +232,7 @@ def _argument(x: Any, n: Any, axis: int, default: Callable[[int], int]) -> tuple
     x = x if type(x) is ComplexPair else array_like(x)
     axis = numpy_axis(axis, x.ndim)
     length = default(x.shape[axis]) if n is None else n
-    length = length if is_symbolic(length) else operator.index(length)
+    length = as_index(length)
     if is_symbolic(length) or not 0 < length <= _MAX_LENGTH:
         raise refusal(
             f"a Fourier transform is recorded with a length from 1 to {_MAX_LENGTH} that is no open size, "
