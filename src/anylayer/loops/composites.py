@@ -13,6 +13,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, reduced_axes
+from anylayer.graph.operators import ELEMENTWISE
 from anylayer.graph.sized import elements_of
 from anylayer.loops.lowering import size_of
 from anylayer.network import Array
@@ -71,6 +72,26 @@ def _inside(new: Rewriter, op: Op, x: Value, index: Value) -> Value:
         return new.step(op, "Expand", [_inside(new, op, x, copies.first), copies.inputs[1]], index.shape, np.int64)
     size = size_of(x.shape[op["axis"] % max(len(x.shape), 1)])
     return new.step(op, "Inside", [index], index.shape, np.int64, size=size)
+
+
+@rule(*ELEMENTWISE, kind="must", targets=LOOPS)
+def _function_of_concat(new: Rewriter, op: Op) -> list[Value] | None:
+    """Apply a function of elements to the parts of a Concat instead of its result, which loops then write once."""
+    at = next((i for i, v in enumerate(op.inputs) if new.producer(v, "Concat") is not None), 0)
+    concat, x = new.producer(op.inputs[at], "Concat"), op.inputs[at]
+    numbers = [v for i, v in enumerate(op.inputs) if i != at and v is not None]
+    if concat is None or x is None or x.shape != op.outputs[0].shape or not new.has_one_use(x):
+        return None
+    if any(v.const is None or elements_of(v.const) is not None or v.const.size != 1 for v in numbers):
+        return None
+    if all(new.producer(part) is None for part in concat.inputs):
+        return None
+    parts = [
+        new.step(op, op.op, [*op.inputs[:at], part, *op.inputs[at + 1 :]], part.shape, **op.attrs)
+        for part in concat.inputs
+        if part is not None
+    ]
+    return new.emit(op, "Concat", parts, **concat.attrs)
 
 
 def _axis(op: Op, x: Array) -> int:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
 from anylayer.folders import template
-from anylayer.graph.expressions import Expression, symbol
+from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import (
     Argument,
@@ -249,7 +250,7 @@ class _Printer(Printer):
             return
         self.parallel = True
         counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
-        checks = any(x.op == "inside" for x in used_scalars(s.body, self.program.data))
+        checks = self.checks(s.body)
         captures = "=, &valid" if checks else "="
         self.line(f"parallel({counts}, copied([{captures}](int64_t begin, int64_t end) {{")
         self.depth += 1
@@ -270,17 +271,32 @@ class _Printer(Printer):
         self.line("}));")
 
     def independent(self, variable: str, body: Sequence[Any]) -> None:
-        """Write INDEPENDENT before a loop whose iterations store to consecutive elements of arrays that it does
-        not read. Compilers cannot prove this for several pointers, nor for places that are read from data.
+        """Write INDEPENDENT before a loop whose iterations store to different elements of arrays that it does not
+        read. Compilers cannot prove this for several pointers, nor for places that are read from data.
         """
         stores = [s for s in body if isinstance(s, Store)]
         read = {x.data[0] for x in used_scalars(body, self.program.data) if x.op == "load"}
-        varying = {variable, *self.program.data}
-        consecutive = all(varying.isdisjoint((s.offset - symbol(variable)).symbols) for s in stores)
-        only = all(isinstance(s, (Comment, Let)) or (isinstance(s, Store) and not s.how) for s in body)
-        written = {s.buffer for s in stores}
-        if only and consecutive and len(written) == len(stores) and written.isdisjoint(read):
+        only = all(isinstance(s, (Comment, Let, Store)) for s in body)
+        if only and read.isdisjoint(s.buffer for s in stores) and self.are_apart(variable, stores):
             self.line("INDEPENDENT")
+
+    def are_apart(self, variable: str, stores: Sequence[Store]) -> bool:
+        """Return whether no two stores, in one iteration or in two, are to the same element."""
+        (term,) = symbol(variable).terms
+        extent, varying = self.program.extents[variable].constant, {variable, *self.program.data}
+        steps = [s.offset.terms.get(term, 0) for s in stores]
+        places = [s.offset - constant(step) * symbol(variable) for s, step in zip(stores, steps)]
+        if any(step < 1 or not varying.isdisjoint(place.symbols) for step, place in zip(steps, places)):
+            return False
+        for (a, step, place), (b, other, there) in combinations(zip(stores, steps, places), 2):
+            apart = (place - there).constant
+            if a.buffer is b.buffer and (
+                apart is None
+                or step != other
+                or (apart % step == 0 and (apart == 0 or extent is None or abs(apart) < step * extent))
+            ):
+                return False
+        return True
 
     def combines(self, s: Loop) -> bool:
         """Return whether a loop only accumulates a sum, product or extremum in a local, and is not short."""
@@ -291,8 +307,12 @@ class _Printer(Printer):
             and last.how in _COMBINED
             and last.local.dtype.kind != "b"
             and all(isinstance(one, Let) for one in before)
-            and not (short or self.program.checks)
+            and not (short or self.checks(s.body))
         )
+
+    def checks(self, body: Sequence[Any]) -> bool:
+        """Return whether statements check indices that they read from data."""
+        return any(x.op == "inside" for x in used_scalars(body, self.program.data))
 
     def combined(self, s: Loop, variable: str, count: str) -> None:
         """Write a loop that adds or compares numbers as a call of the C++ function `combined`.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from anylayer.graph.expressions import Ranges, bounds
 from anylayer.loops.ir import INT, Scalar
 from anylayer.loops.space import Space
@@ -43,6 +45,8 @@ class ScalarIntervals:
         return inside and all(self.fits(a) for a in x.args if a.dtype == INT)
 
     def _found(self, x: Scalar) -> Interval | None:
+        if x.op == "load" and x.dtype.kind in "iu" and x.dtype.itemsize < 4:
+            return np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
         if x.dtype.name not in _KINDS:
             return None
         if x.op == "const":

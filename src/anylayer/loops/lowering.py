@@ -4,6 +4,7 @@ loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from anylayer.graph.expressions import Expression, Ranges, constant
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
+from anylayer.loops.constants import of_indices
 from anylayer.loops.ir import (
     Buffer,
     Comment,
@@ -27,16 +29,22 @@ from anylayer.loops.ir import (
     Scalar,
     Statement,
     Store,
+    substituted,
 )
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
 from anylayer.loops.space import Space
 from anylayer.network import Array
 
-_EXACT = 2**24
-"""Integers below this are exact in every dtype of floats."""
 _FEW = 64
 """The largest number of elements of a constant, computed from sizes, of which an expression selects one."""
+_MANY_ROWS = 32
+"""The smallest number of rows that are divided among threads. The elements of fewer rows are divided, if a row has
+at least _LONG_ROW of them."""
+_LONG_ROW = 4096
+_MAX_REPEATS = 4
+"""The largest extent of an innermost loop whose body is repeated instead, because compilers make vector
+instructions only of innermost loops."""
 _MAX_CUTS = 4
 """The largest number of indices at which a loop is cut, so that the code stays short."""
 Index = list[Expression]
@@ -202,33 +210,7 @@ class Lowering:
         places = [index[a] for a in varying]
         if all(p.constant is not None for p in places):
             return self.scalars.const(array[tuple(p.constant for p in places)], value.dtype)
-        return self._affine(array, places) or self._as_quotient(array, places) or self._table(value, array, places)
-
-    def _affine(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
-        """Return an element of an array of integers that is a sum of multiples of its indices, else None."""
-        if array.dtype.kind == "b" or not (np.abs(array) < _EXACT).all() or (array != np.rint(array)).any():
-            return None
-        start = int(array.flat[0])
-        total, computed = constant(start), np.full(array.shape, start, np.int64)
-        for axis, place in enumerate(places):
-            step = int(array[tuple(int(a == axis) for a in range(array.ndim))]) - start
-            total = total + constant(step) * place
-            computed = computed + step * np.arange(array.shape[axis]).reshape(
-                [-1 if a == axis else 1 for a in range(array.ndim)]
-            )
-        return self.scalars.cast(self.scalars.index(total), array.dtype) if (computed == array).all() else None
-
-    def _as_quotient(self, array: Array, places: Sequence[Expression]) -> Scalar | None:
-        """Return an element of an array such as 0, 0, 1, 1, 2, 2 as a quotient of its index, or None for other
-        arrays.
-        """
-        times = int((array == array.flat[0]).sum())
-        if len(places) > 1 or array.dtype.kind not in "iu" or times < 2:
-            return None
-        if (array != np.arange(array.size) // times).any():
-            return None
-        quotient = self.space.quotient(places[0], constant(times))
-        return self.scalars.cast(self.scalars.index(quotient), array.dtype)
+        return of_indices(self.scalars, array, places) or self._table(value, array, places)
 
     def _table(self, value: Value, array: Array, places: Sequence[Expression]) -> Scalar:
         buffer = self._tables.get(value)
@@ -443,7 +425,14 @@ class Lowering:
             for a in reversed(group):
                 index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
                 rest = self.space.quotient(rest, shape[a])
-        last = 0 if self.by_element else 1 + len(splits.get(len(groups) - 1, ()))
+        serial = 1 + len(splits.get(len(groups) - 1, ()))
+        if serial > 1 and not cuts and (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS:
+            store, serial = _repeated(store, *loops.pop()), serial - 1
+        rows, long = (
+            math.prod(extent.constant or often for _, extent in part)
+            for part, often in ((loops[:-serial], _MANY_ROWS), (loops[-serial:], 0))
+        )
+        last = 0 if self.by_element or (rows < _MANY_ROWS and long >= _LONG_ROW) else serial
         if cuts:
             _, extent = loops.pop()
             ends, last = [0, *cuts, extent.constant or 0], 0
@@ -479,6 +468,18 @@ class _Nest:
     inner: list[Statement]
     loops: list[tuple[str, Expression]]
     divisions: int
+
+
+def _repeated(
+    store: Callable[[Index], list[Statement]], name: str, extent: Expression
+) -> Callable[[Index], list[Statement]]:
+    """Return a function that calls `store` for each value of a variable, of which the index is computed."""
+
+    def all_stores(index: Index) -> list[Statement]:
+        values = [{name: constant(i)} for i in range(extent.constant or 0)]
+        return [s for value in values for s in store([substituted(e, value) for e in index])]
+
+    return all_stores
 
 
 def nested(

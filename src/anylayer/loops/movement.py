@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import padding_of
+from anylayer.graph.sized import elements_of
 from anylayer.loops.composites import is_checked
 from anylayer.loops.ir import BOOL, INT, Buffer, Scalar, Statement, Store, extremum
 from anylayer.loops.lowering import (
@@ -22,6 +24,9 @@ from anylayer.loops.lowering import (
     sizes_of,
 )
 from anylayer.loops.space import Space
+
+_MAX_TOGETHER = 4
+"""The largest number of parts of a Concat that share loops."""
 
 
 @elements("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -169,20 +174,25 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 
 def concat_pieces(low: Lowering, op: Op) -> None:
-    """Append loops that copy each part of a Concat into the output."""
+    """Append loops that copy the parts of a Concat into the output. Parts of one shape share loops, because they
+    are often computed from the same values.
+    """
     axis = op["axis"] % len(op.outputs[0].shape)
     buffer = low.new_buffer(op.outputs[0])
-    start = constant(0)
-    for i in range(len(op.inputs)):
-        part = given(op, i)
+    starts = [constant(0)]
+    parts = [given(op, i) for i in range(len(op.inputs))]
+    for part in parts:
+        starts.append(starts[-1] + size_of(part.shape[axis]))
+    groups = [list(group) for _, group in groupby(zip(parts, starts), key=lambda piece: piece[0].shape)]
+    most = 1 if low.by_element else _MAX_TOGETHER
+    for pieces in [group[i : i + most] for group in groups for i in range(0, len(group), most)]:
 
-        def store(index: Index, part: Value = part, start: Expression = start) -> list[Statement]:
-            there = list(index)
-            there[axis] = there[axis] + start
-            return [Store(buffer, buffer.offset(there), low.element(part, index))]
+        def store(index: Index, pieces: Sequence[tuple[Value, Expression]] = pieces) -> list[Statement]:
+            there = [[*index[:axis], index[axis] + start, *index[axis + 1 :]] for _, start in pieces]
+            values = [low.element(part, index) for part, _ in pieces]
+            return [Store(buffer, buffer.offset(at), value) for at, value in zip(there, values)]
 
-        low.fill(sizes_of(part), store)
-        start = start + size_of(part.shape[axis])
+        low.fill(sizes_of(pieces[0][0]), store)
 
 
 @elements("Pad")
@@ -238,8 +248,8 @@ def position(low: Lowering, indices: Value, index: Index, size: Expression) -> E
     element, const = low.element(indices, index), indices.const
     if element.op == "load" and is_checked(indices, low.graph.producers):
         return low.scalars.named(element, size)
-    limit = size.constant if const is not None and element.op == "load" else None
-    if const is not None and limit is not None and const.min() >= 0 and const.max() < limit:
+    limit = size.constant if const is not None and elements_of(const) is None else None
+    if const is not None and limit is not None and const.size and const.min() >= 0 and const.max() < limit:
         return low.scalars.named(low.scalars.cast(element, INT), size)
     return low.scalars.position(element, size)
 

@@ -206,6 +206,9 @@ class Scalars:
         if x.op == "index" and x.data.constant is not None and size.constant is not None:
             return constant(x.data.constant % size.constant)
         x = self.cast(x, INT)
+        interval = self.intervals.of(x)
+        if interval is not None and interval[0] >= 0 and interval[1] < (size.constant or 0):
+            return self.named(x, size)
         parts = self._row_and_column(x, size) if self.near else None
         if parts is not None:
             row, column, width = parts

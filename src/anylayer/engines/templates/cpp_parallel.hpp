@@ -1,5 +1,11 @@
 namespace {
 
+// Waits until a condition holds, but at most 100 us: it takes 30 us or more to wake a thread that sleeps.
+template <class Condition> void wait_briefly(const Condition& holds) {
+    const auto stop = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (!holds() && std::chrono::steady_clock::now() < stop) std::this_thread::yield();
+}
+
 // Threads that run iterations of loops together with the caller. They are never joined: the library stays loaded.
 class Pool {
 public:
@@ -35,6 +41,9 @@ public:
         work();
         std::unique_lock<std::mutex> hold(lock_);
         open_ = false;
+        hold.unlock();
+        wait_briefly([this] { return active_ == 0; });
+        hold.lock();
         idle_.wait(hold, [this] { return active_ == 0; });
     }
 
@@ -54,17 +63,20 @@ private:
             work();
             hold.lock();
             if (--active_ == 0) idle_.notify_one();
+            hold.unlock();
+            wait_briefly([&] { return round_ != seen; });
+            hold.lock();
         }
     }
 
     const pid_t process_ = getpid();
     std::mutex turn_, lock_;
     std::condition_variable wake_, idle_;
-    std::atomic<int64_t> next_{0};
+    std::atomic<int64_t> next_{0}, round_{0};
+    std::atomic<int> active_{0};
     void (*part_)(const void*, int64_t) = nullptr;
     const void* context_ = nullptr;
-    int64_t parts_ = 0, round_ = 0;
-    int active_ = 0;
+    int64_t parts_ = 0;
     bool open_ = false;
 };
 

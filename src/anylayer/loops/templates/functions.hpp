@@ -1,8 +1,24 @@
+inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }
+
+inline int32_t bits_of_float(float x) { int32_t i; std::memcpy(&i, &x, sizeof i); return i; }
+
+inline double double_of_bits(uint64_t i) { double x; std::memcpy(&x, &i, sizeof x); return x; }
+
+inline uint64_t bits_of_double(double x) { uint64_t i; std::memcpy(&i, &x, sizeof i); return i; }
+
+// A float, or NaN where a condition holds. A choice would be a branch, of which compilers make no vector instructions.
+inline float nan_where(bool condition, float x) { return float_of_bits(bits_of_float(x) | -int32_t(condition)); }
+inline double nan_where(bool condition, double x) { return double_of_bits(bits_of_double(x) | -uint64_t(condition)); }
+
 // The maximum, as NumPy defines it: NaN if one of the numbers is NaN.
-template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
+template <class T> inline T maximum(T a, T b) { return a > b ? a : b; }
+template <> inline float maximum(float a, float b) { return nan_where(a != a, a > b ? a : b); }
+template <> inline double maximum(double a, double b) { return nan_where(a != a, a > b ? a : b); }
 
 // The minimum, as NumPy defines it.
-template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
+template <class T> inline T minimum(T a, T b) { return a < b ? a : b; }
+template <> inline float minimum(float a, float b) { return nan_where(a != a, a < b ? a : b); }
+template <> inline double minimum(double a, double b) { return nan_where(a != a, a < b ? a : b); }
 
 // The maximum with a bound that is not NaN: one comparison, of which compilers make vector instructions.
 template <class T> inline T at_least(T x, T bound) { return x < bound ? bound : x; }
@@ -62,6 +78,21 @@ template <bool largest, class T> inline bool comes_before(T a, T b) {
 template <bool largest, class T>
 inline void sort_row(const T* row, T* values, int64_t* places, int64_t step, int64_t size, int64_t count) {
     if (count < 1) return;
+    if (count <= 16) {  // inserts each number that comes before the last of those found so far
+        int64_t found = 0;
+        for (int64_t i = 0; i < size; ++i) {
+            const T value = row[i * step];
+            if (found == count && !comes_before<largest>(value, values[(count - 1) * step])) continue;
+            int64_t at = found < count ? found++ : count - 1;
+            for (; at > 0 && comes_before<largest>(value, values[(at - 1) * step]); --at) {
+                values[at * step] = values[(at - 1) * step];
+                places[at * step] = places[(at - 1) * step];
+            }
+            values[at * step] = value;
+            places[at * step] = i;
+        }
+        return;
+    }
     const Memory<Ranked<T>> memory(size);
     Ranked<T>* all = &memory[0];
     for (int64_t i = 0; i < size; ++i) all[i] = Ranked<T>{row[i * step], i};
@@ -142,10 +173,6 @@ inline int64_t inside(int64_t i, int64_t size, uint64_t& outside) {
     return uint64_t(at) < uint64_t(size) ? at : 0;
 }
 
-inline float float_of_bits(int32_t i) { float x; std::memcpy(&x, &i, sizeof x); return x; }
-
-inline int32_t bits_of_float(float x) { int32_t i; std::memcpy(&i, &x, sizeof i); return i; }
-
 // a * b + c, in one instruction where the processor has it.
 template <class T> inline T fused(T a, T b, T c) {
 #ifdef __FMA__
@@ -205,10 +232,6 @@ inline float error_function(float x) {
         a, fused(p, z, fused(-3.88396438e-3f, a, 2.42546219e-2f)), -1.06777877e-1f, -6.34846687e-1f, -1.28717512e-1f);
     return a < 0.927734375f ? fused(y, x, x) : std::copysign(1.0f - exponential(fused(q, a, -a)), x);
 }
-
-inline double double_of_bits(uint64_t i) { double x; std::memcpy(&x, &i, sizeof x); return x; }
-
-inline uint64_t bits_of_double(double x) { uint64_t i; std::memcpy(&i, &x, sizeof i); return i; }
 
 // An integer of at most 51 bits is the difference of this number and its sum with the integer; the sum's last bits
 // are the integer.
