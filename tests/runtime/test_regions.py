@@ -13,6 +13,7 @@ import anylayer
 from anylayer import ops
 from anylayer.compile.plan import Plan
 from anylayer.compile.regions import find_regions, kinds_of_regions
+from anylayer.compile.segments import nodes_with_operators
 from anylayer.network import Array
 from anylayer.runtime import auto, pairs
 from tests.loops.harness import needs_compiler
@@ -77,9 +78,18 @@ def test_small_regions_are_not_tried(size: int, kinds: int, tmp_path: Path) -> N
     assert len(kinds_of_regions(plan, find_regions(plan).regions)) == kinds
 
 
-def test_one_operator_per_element_is_not_tried(tmp_path: Path) -> None:
+def test_one_cheap_operator_per_element_is_not_tried(tmp_path: Path) -> None:
     plan = compiled(lambda x: x.T.reshape(-1), tmp_path, np.ones((600, 600), np.float32)).plan
     assert kinds_of_regions(plan, find_regions(plan).regions) == []
+    plan = compiled(lambda x: np.power(x, 0.4545), tmp_path, np.ones((600, 600), np.float32)).plan
+    assert len(kinds_of_regions(plan, find_regions(plan).regions)) == 1
+
+
+def test_region_that_is_the_whole_network_costs_no_more_calls(tmp_path: Path) -> None:
+    plan = compiled(lambda x: np.exp(x) * x @ WEIGHTS + 1, tmp_path, X).plan
+    whole, part = nodes_with_operators(plan), nodes_with_operators(plan)[:1]
+    finder = auto.RegionFinder(None, plan, find_regions(plan))  # type: ignore[arg-type]
+    assert finder.cut_seconds(whole) == 0 < finder.cut_seconds(part)
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from anylayer.compile.plan import Plan
 from anylayer.compile.segments import nodes_with_operators
 from anylayer.graph import Op
-from anylayer.graph.operators import FUSED, FUSES, LOOPS, VIEWS
+from anylayer.graph.operators import COSTLY, FUSED, FUSES, LOOPS, VIEWS
 from anylayer.network import TensorType
 from anylayer.source import TracedNode
 
@@ -85,7 +85,8 @@ def kinds_of_regions(plan: Plan, regions: Sequence[Region]) -> list[list[Region]
 
 
 def _elements(op: Op) -> int:
-    return sum(math.prod(map(int, v.shape)) for v in op.outputs)
+    """Return the number of elements that an operator computes. Costly ones count twice."""
+    return sum(math.prod(map(int, v.shape)) for v in op.outputs) * (2 if op in COSTLY else 1)
 
 
 def _elements_kept(plan: Plan, region: Region) -> int:

@@ -45,6 +45,8 @@ TRANSCENDENTAL = _trait("""
     Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Gelu Log Mish Sigmoid Sin Sinh Softplus Swish Tan Tanh
 """)
 """Functions whose last bits differ between engines, because each has its own approximation."""
+COSTLY = TRANSCENDENTAL | _trait("Mod Pow")
+"""Functions of an element that take many instructions."""
 UNARY = TRANSCENDENTAL | _trait("""
     Abs BitwiseNot Cast Ceil Celu Clip Elu Floor HardSigmoid HardSwish IsInf IsNaN LeakyRelu Neg Not Reciprocal
     Relu Round Selu Shrink Sign Softsign Sqrt ThresholdedRelu

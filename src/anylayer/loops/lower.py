@@ -11,7 +11,7 @@ from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant, symbol
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.guards import Guard
-from anylayer.graph.operators import CREATES, ELEMENTWISE, MOVES, REDUCTIONS, SHORTENS, TRANSCENDENTAL
+from anylayer.graph.operators import COSTLY, CREATES, ELEMENTWISE, MOVES, REDUCTIONS, SHORTENS
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
@@ -255,7 +255,7 @@ def _own_cost(op: Op) -> int:
     """Return the number of operations that an operator adds to those of its inputs, per element."""
     if op in MOVES or op in CREATES:
         return 0
-    return 10 if op in TRANSCENDENTAL or op.op in ("Mod", "Pow") else 1
+    return 10 if op in COSTLY else 1
 
 
 def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]:
