@@ -157,25 +157,29 @@ def python(results: Results) -> tuple[Table, list[Behind]]:
     table, behind = Table("NumPy functions", heads), list[Behind]()
     found = rows(results, "python")
     counts = {"anylayer": 0, "file": 0}
+    behind_compilers = 0
     for row in found:
         best = least(row, ("numpy", *COMPILERS))
         values = {column: ratio(seconds(row, column), best) for column in counts}
         late = {column: value is None or value > COMPILED for column, value in values.items()}
         for column in counts:
             counts[column] += not late[column]
+        compiled = ratio(seconds(row, "anylayer"), least(row, COMPILERS))
+        behind_compilers += "anylayer" in row["columns"] and compiled is not None and compiled > COMPILED
         cells = [cell(row, c, 1e-6) for c in ("anylayer", "file", "numpy", *COMPILERS)]
         last = [factor(values[column], late[column]) for column in counts]
         table.rows.append([row["name"], cells[0], _runs_on(row), *cells[1:], *last])
         if late["anylayer"]:
             value = values["anylayer"]
-            text = "not recorded" if value is None else f"{value:.2f} x the fastest compiler ({COMPILED:g})"
+            text = "not recorded" if value is None else f"{value:.2f} x the fastest ({COMPILED:g})"
             behind.append(("python", row["name"], f"{text}{doubt(row)}"))
     threads = sorted({row["threads"] for row in found})
     clock = "processor time" if any(row["processor"] for row in found) else "time"
     facts = {c: f["version"] for r in found for c in COMPILERS if (f := r["columns"].get(c, {}).get("facts"))}
     table.notes = [
         f"{clock} with {' or '.join(map(str, threads))} threads.".capitalize(),
-        f"At most as slow as the fastest: {counts['anylayer']} of {len(found)}, {counts['file']} in a file.",
+        f"At most as slow as the fastest: {counts['anylayer']} of {len(found)}, {counts['file']} in a file. "
+        f"Without NumPy: {len(found) - behind_compilers} of {len(found)}.",
         "-: the tool does not compile this function. " + ", ".join(f"{c} {v}" for c, v in facts.items()) + ".",
         modes(found),
     ]

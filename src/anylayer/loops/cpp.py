@@ -310,7 +310,7 @@ class _Printer(Printer):
             and not (short or self.checks(s.body))
         )
 
-    def checks(self, body: Sequence[Any]) -> bool:
+    def checks(self, body: Sequence[object]) -> bool:
         """Return whether statements check indices that they read from data."""
         return any(x.op == "inside" for x in used_scalars(body, self.program.data))
 

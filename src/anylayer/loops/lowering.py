@@ -427,7 +427,7 @@ class Lowering:
                 rest = self.space.quotient(rest, shape[a])
         serial = 1 + len(splits.get(len(groups) - 1, ()))
         if serial > 1 and not cuts and (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS:
-            store, serial = _repeated(store, *loops.pop()), serial - 1
+            store, serial = _repeat_body(store, *loops.pop()), serial - 1
         rows, long = (
             math.prod(extent.constant or often for _, extent in part)
             for part, often in ((loops[:-serial], _MANY_ROWS), (loops[-serial:], 0))
@@ -470,7 +470,7 @@ class _Nest:
     divisions: int
 
 
-def _repeated(
+def _repeat_body(
     store: Callable[[Index], list[Statement]], name: str, extent: Expression
 ) -> Callable[[Index], list[Statement]]:
     """Return a function that calls `store` for each value of a variable, of which the index is computed."""
