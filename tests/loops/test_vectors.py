@@ -10,8 +10,9 @@ import pytest
 
 from anylayer import ops
 from anylayer.loops import lower, to_cpp
+from anylayer.loops.reciprocals import reciprocals
 from anylayer.network import Array
-from tests.loops.harness import build, call, needs_compiler, traced
+from tests.loops.harness import FLAGS, build, call, needs_compiler, traced
 
 pytestmark = needs_compiler
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 2.0, -3.0])
@@ -107,3 +108,40 @@ def test_best_elements_keep_the_order_of_equal_ones(count: int, tmp_path: Path) 
     x[[7, 30]] = np.nan
     _, got = compiled(lambda v: ops.top_k(v, count)[1], tmp_path, x)
     np.testing.assert_array_equal(got, ops.top_k(x, count)[1])
+
+
+def test_divisions_of_bytes_by_constants_are_exact(tmp_path: Path) -> None:
+    divisors = np.array([0.229, 0.224, 0.225, 58.395, 57.12, 57.375, 127.5, 3, 7, 10], np.float32)
+
+    def scaled(x: Array) -> Array:
+        y = x.astype(np.float32) / 255
+        return (y - np.float32(0.485)) / divisors
+
+    x = np.repeat(np.arange(256, dtype=np.uint8)[:, None], len(divisors), axis=1)
+    code = to_cpp(lower(traced(scaled, x)), "scaled")
+    assert code.text.count("divided(") == 2
+    for name, flags in (("plain", FLAGS), ("fused", [*FLAGS, "-march=native"])):
+        (folder := tmp_path / name).mkdir()
+        (got,) = call(build([code], folder, flags), code, [x], {}) or [np.zeros(0)]
+        np.testing.assert_array_equal(got, scaled(x))
+
+
+def test_divisions_of_numbers_that_may_be_infinite_stay(tmp_path: Path) -> None:
+    text, got = compiled(lambda x: x / 255, tmp_path, x := np.array([np.inf, 1, np.nan, -np.inf], np.float32))
+    assert "divided(" not in text
+    np.testing.assert_array_equal(got, x / 255)
+
+
+@pytest.mark.parametrize("divisor", [255, 0.229, 3, 1.9999999, 16777213])
+def test_reciprocals_in_two_floats_give_every_quotient(divisor: float) -> None:
+    found = reciprocals(np.array([divisor], np.float32))
+    assert found is not None
+    high, low = (part.astype(np.float64) for part in found)
+    x = np.random.default_rng(0).integers(2**23, 2**24, 200_000).astype(np.float32)
+    products = (x * high + x * low.astype(np.float32)).astype(np.float32)
+    np.testing.assert_array_equal(products, x / np.float32(divisor))
+
+
+@pytest.mark.parametrize("divisor", [0, np.inf, np.nan, 1e-30, 218.85166931152344])
+def test_other_divisors_have_no_reciprocals(divisor: float) -> None:
+    assert reciprocals(np.array([2, divisor], np.float32)) is None

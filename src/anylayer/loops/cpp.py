@@ -32,6 +32,7 @@ from anylayer.loops.ir import (
 )
 from anylayer.loops.parameters import ParamNumber
 from anylayer.loops.printer import (
+    ATOM,
     INDENT,
     INFIX,
     PER_LINE,
@@ -163,6 +164,11 @@ class _Printer(Printer):
 
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
         return number(value, dtype)
+
+    def call(self, x: Scalar) -> tuple[str, int]:
+        if x.op == "div" and len(x.args) > 2:
+            return f"divided({', '.join(map(self.scalar, x.args))})", ATOM
+        return super().call(x)
 
     def function(self, x: Scalar, arguments: str) -> str:
         kind = TYPES[x.dtype.name]

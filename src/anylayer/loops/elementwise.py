@@ -7,8 +7,10 @@ from functools import reduce
 import numpy as np
 
 from anylayer.graph import Op
+from anylayer.graph.sized import elements_of
 from anylayer.loops.ir import BOOL, Scalar
 from anylayer.loops.lowering import ELEMENTS, Element, Index, Lowering, Unsupported, elements, given
+from anylayer.loops.reciprocals import reciprocals
 
 UNARY = {
     **{n: n.lower() for n in ("Neg", "Abs", "Sqrt", "Exp", "Log", "Floor", "Ceil", "Tanh", "Sin", "Cos", "Tan")},
@@ -17,13 +19,17 @@ UNARY = {
     "BitwiseNot": "bitnot",
 }
 BINARY = {
-    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Max": "max", "Min": "min", "Sum": "add",
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Max": "max", "Min": "min", "Sum": "add",
     "BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor",
 }  # fmt: skip
 TRUTH = {
     "Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "and",
     "Or": "or", "Xor": "xor",
 }  # fmt: skip
+
+
+_MAX_DIVISORS = 1024
+"""The largest number of elements of an array of divisors whose reciprocals are constants, too."""
 
 
 def _operands(low: Lowering, op: Op, index: Index, count: int) -> list[Scalar]:
@@ -44,6 +50,17 @@ def _called(name: str) -> Element:
 
 
 ELEMENTS.update({op: _called(name) for op, name in {**UNARY, **BINARY, **TRUTH}.items()})
+
+
+@elements("Div")
+def _quotient(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    """Return a quotient. The reciprocals of a constant divisor are operands, too, where they compute the same."""
+    args, divisor = _operands(low, op, index, 2), given(op, 1).const
+    small = divisor is not None and elements_of(divisor) is None and 0 < divisor.size <= _MAX_DIVISORS
+    if divisor is not None and small and not low.by_element and low.scalars.intervals.of(args[0]) is not None:
+        for part in reciprocals(divisor) or ():
+            args.append(low.operand(low.graph.constant(part), index, op.outputs[0].shape))
+    return low.scalars.call("div", op.outputs[0].dtype, *args)
 
 
 @elements("Identity", "Dropout")

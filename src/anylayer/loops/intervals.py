@@ -47,6 +47,9 @@ class ScalarIntervals:
     def _found(self, x: Scalar) -> Interval | None:
         if x.op == "load" and x.dtype.kind in "iu" and x.dtype.itemsize < 4:
             return np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+        if x.op == "load" and x.dtype.kind == "f" and x.data[0].data is not None:
+            ends = float(x.data[0].data.min()), float(x.data[0].data.max())
+            return ends if -_HUGE < ends[0] <= ends[1] < _HUGE else None
         if x.dtype.name not in _KINDS:
             return None
         if x.op == "const":
@@ -86,7 +89,7 @@ def _below(v: float) -> float:
     return v * (1 + _ERROR) - _TINY if v < 0 else v * (1 - _ERROR) if v > _TINY else 0.0
 
 
-def _of_ends(x: Scalar, a: Interval, b: Interval) -> Interval | None:
+def _of_ends(x: Scalar, a: Interval, b: Interval, *reciprocals: Interval) -> Interval | None:
     """Return the interval of an operation that has its least and its largest value at ends of its operands."""
     if x.op == "div" and (x.dtype.kind != "f" or b[0] <= _TINY):
         return None

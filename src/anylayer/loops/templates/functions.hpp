@@ -182,6 +182,13 @@ template <class T> inline T fused(T a, T b, T c) {
 #endif
 }
 
+// x / c, where `high` + `low` is 1 / c. The result is the same: see loops/reciprocals.py.
+#ifdef __FMA__
+inline float divided(float x, float, float high, float low) { return std::fma(x, high, x * low); }
+#else
+inline float divided(float x, float c, float, float) { return x / c; }
+#endif
+
 // A polynomial of x with these coefficients, that of the highest power first.
 template <class T> inline T polynomial(T, T sum) { return sum; }
 template <class T, class... Rest> inline T polynomial(T x, T sum, T next, Rest... rest) {
