@@ -165,7 +165,7 @@ def python(results: Results) -> tuple[Table, list[Behind]]:
         for column in counts:
             counts[column] += not late[column]
         compiled = ratio(seconds(row, "anylayer"), least(row, COMPILERS))
-        behind_compilers += "anylayer" in row["columns"] and compiled is not None and compiled > COMPILED
+        behind_compilers += seconds(row, "anylayer") is None or (compiled is not None and compiled > COMPILED)
         cells = [cell(row, c, 1e-6) for c in ("anylayer", "file", "numpy", *COMPILERS)]
         last = [factor(values[column], late[column]) for column in counts]
         table.rows.append([row["name"], cells[0], _runs_on(row), *cells[1:], *last])
@@ -173,17 +173,24 @@ def python(results: Results) -> tuple[Table, list[Behind]]:
             value = values["anylayer"]
             text = "not recorded" if value is None else f"{value:.2f} x the fastest ({COMPILED:g})"
             behind.append(("python", row["name"], f"{text}{doubt(row)}"))
-    threads = sorted({row["threads"] for row in found})
-    clock = "processor time" if any(row["processor"] for row in found) else "time"
+    clocks: dict[tuple[int, bool], list[str]] = {}
+    for row in found:
+        clocks.setdefault((row["threads"], row["processor"]), []).append(row["name"])
     facts = {c: f["version"] for r in found for c in COMPILERS if (f := r["columns"].get(c, {}).get("facts"))}
     table.notes = [
-        f"{clock} with {' or '.join(map(str, threads))} threads.".capitalize(),
+        "; ".join(map(_clock, clocks, clocks.values())) + ".",
         f"At most as slow as the fastest: {counts['anylayer']} of {len(found)}, {counts['file']} in a file. "
         f"Without NumPy: {len(found) - behind_compilers} of {len(found)}.",
         "-: the tool does not compile this function. " + ", ".join(f"{c} {v}" for c, v in facts.items()) + ".",
         modes(found),
     ]
     return table, behind
+
+
+def _clock(how: tuple[int, bool], names: Sequence[str]) -> str:
+    """Return what was measured of some functions. how: the threads, and whether the processor's time counts."""
+    threads, processor = how
+    return f"{'Processor time' if processor else 'Time'} with {threads} threads: {', '.join(names)}"
 
 
 def native(results: Results) -> tuple[Table, list[Behind]]:

@@ -559,9 +559,15 @@ class TestFunctions:
             row("a", anylayer=1.0, file=2.0, numpy=4.0, jax=1.5, torch_compile=1.2),
             row("b", anylayer=3.0, file=1.0, numpy=4.0, numba=2.0),
             {**row("c"), "columns": refused},
+            {**row("d", anylayer=1.5, file=1.5, numpy=1.0, jax=2.0), "threads": 2, "processor": False},
         ]
         table, behind = report.python({**results.empty(), "rows": rows})
-        assert [r[-2:] for r in table.rows] == [["0.83", "1.67 !"], ["1.50 !", "0.50"], ["-", "-"]]
-        assert [(name, text.split(" ")[0]) for _, name, text in behind] == [("b", "1.50"), ("c", "not")]
-        assert table.notes[0] == "Processor time with 1 threads."
-        assert table.notes[1].startswith("At most as slow as the fastest: 1 of 3, 1 in a file")
+        assert [r[-2:] for r in table.rows] == [["0.83", "1.67 !"], ["1.50 !", "0.50"], ["-", "-"], ["1.50 !"] * 2]
+        assert [(name, why.split()[0]) for _, name, why in behind] == [
+            ("b", "1.50"),
+            ("c", "not"),
+            ("d", "1.50"),
+        ]
+        assert table.notes[0] == "Processor time with 1 threads: a, b, c; Time with 2 threads: d."
+        counts = "At most as slow as the fastest: 1 of 4, 1 in a file. Without NumPy: 2 of 4."
+        assert table.notes[1] == counts
