@@ -88,8 +88,7 @@ def test_one_cheap_operator_per_element_is_not_tried(tmp_path: Path) -> None:
 def test_region_that_is_the_whole_network_costs_no_more_calls(tmp_path: Path) -> None:
     plan = compiled(lambda x: np.exp(x) * x @ WEIGHTS + 1, tmp_path, X).plan
     whole, part = nodes_with_operators(plan), nodes_with_operators(plan)[:1]
-    finder = auto.RegionFinder(None, plan, find_regions(plan))  # type: ignore[arg-type]
-    assert finder.cut_seconds(whole) == 0 < finder.cut_seconds(part)
+    assert auto.cut_seconds(plan, whole) == 0 < auto.cut_seconds(plan, part)
 
 
 @needs_compiler

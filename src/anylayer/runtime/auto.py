@@ -211,14 +211,10 @@ class RegionFinder:
             nodes = [self.plan.nodes[i] for i in kind[0]]
             step = concatenated(nodes, outputs_of(self.plan, kind[0]), self.plan.constants)
             first = self._seconds(step, {fastest: self.finder.engines[fastest]}, 0.0)
-            if first and first[fastest] * len(kind) > max(_SHARE * network, self.cut_seconds(kind[0])):
+            if first and first[fastest] * len(kind) > max(_SHARE * network, cut_seconds(self.plan, kind[0])):
                 engines = {**self.finder.engines, **layer_engines(step.graph)}
                 times.update(dict.fromkeys(kind, self._seconds(step, engines, _TRIAL_SECONDS)))
         return times
-
-    def cut_seconds(self, region: Region) -> float:
-        """Return the seconds of the calls of engines around a region: 0 if the region is the whole network."""
-        return 0.0 if len(region) == len(nodes_with_operators(self.plan)) else _CUT_SECONDS
 
     def _seconds(self, step: GraphStep, engines: Mapping[str, Engine], trial: float) -> Times:
         """Return the seconds of a region on each engine that takes it, on noise. trial: see timed_in_turns."""
@@ -240,10 +236,15 @@ class RegionFinder:
         moved: dict[int, str] = {}
         for region, seconds_on in times.items():
             here, name = {engine_of[i] for i in region}, min(seconds_on, key=seconds_on.__getitem__, default="")
-            gain = seconds_on.get(min(here), 0.0) - seconds_on.get(name, 0.0) - self.cut_seconds(region)
+            gain = seconds_on.get(min(here), 0.0) - seconds_on.get(name, 0.0) - cut_seconds(self.plan, region)
             if len(here) == 1 and gain > 0:
                 gains[region] = gain
                 moved.update(dict.fromkeys(region, name))
         new_parts = refine(self.plan, parts, moved, self.regions.rank)
         changed = {i for part in new_parts for i in part.nodes if part.engine != engine_of[i]}
         return tuple(new_parts), seconds - sum(gain for r, gain in gains.items() if not changed.isdisjoint(r))
+
+
+def cut_seconds(plan: Plan, region: Region) -> float:
+    """Return the seconds of the calls of engines around a region: 0 if the region is the whole network."""
+    return 0.0 if len(region) == len(nodes_with_operators(plan)) else _CUT_SECONDS
