@@ -45,14 +45,14 @@ def _is_exact(divisor: float) -> bool:
     odd, shift = c, 0
     while odd % 2 == 0:
         odd, shift = odd // 2, shift + 1
-    found = []
+    numerators: list[int] = []
     for k in (24, 25):
         for rest in (-3, -2, -1, 1, 2, 3):
             if rest % 2**shift == 0 and shift < k:
                 size = 2 ** (k - shift)
                 first = -(rest >> shift) * pow(odd, -1, size) % size
-                found += [(middle * c + rest) >> k for middle in range(first, 2**25, size)]
-    x = np.array(found or [1], np.float32)
+                numerators += [(middle * c + rest) >> k for middle in range(first, 2**25, size)]
+    x = np.array(numerators or [1], np.float32)
     high, low = _halves(np.array(divisor, np.float32))
     products = (x.astype(np.float64) * high + x * low).astype(np.float32)
     return bool((products == x / np.float32(divisor)).all())
