@@ -157,12 +157,26 @@ def structure(job: Job, target: object, outputs: Mapping[str, str]) -> Source:
     if not getattr(target, "TRAINABLE", False):
         return source
     network = distinct(job.network)
-    if any(w.values.size == 1 and not w.values.any() for w in stored_weights(job.network).values()):
+    if any(w.values.size == 1 and w.values.ndim for w in stored_weights(job.network).values()):
         inputs = job.noise(0, source.sizes)[:1]
-        ours, theirs = (_samples(j, outputs, inputs)[0].outputs for j in (job, replace(job, network=network)))
-        if any(difference(theirs[name], x) for name, x in ours.items()):  # the zero of a divisor means something
-            network = distinct(job.network, single=False)
+        ours = _samples(job, outputs, inputs)[0].outputs
+        for is_kept in (
+            _is_zero,
+            _is_number,
+        ):  # the zero of a divisor means something, and so does an exponent of 2
+            theirs = _samples(replace(job, network=network), outputs, inputs)[0].outputs
+            if not any(difference(theirs[name], x) for name, x in ours.items()):
+                break
+            network = distinct(job.network, is_kept)
     return source if network is job.network else replace(job, network=network).source(outputs)
+
+
+def _is_zero(x: Array) -> bool:
+    return x.size == 1 and not x.any()
+
+
+def _is_number(x: Array) -> bool:
+    return x.size == 1
 
 
 def expected_outputs(

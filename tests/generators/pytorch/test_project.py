@@ -336,3 +336,22 @@ def test_code_of_hostile_names_runs(attack: Path, tmp_path: Path, monkeypatch: p
         assert load(tmp_path / "out" / "project")(torch.zeros(1, 2, 4, 4)).shape == (1, 2, 4, 4)
     assert not list(tmp_path.rglob("pwned"))
     assert json.loads((tmp_path / "out" / "project" / "anylayer.json").read_text())["generator"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_exponent_and_factor_keep_their_values(shape: tuple[int, ...], tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    weights = [
+        onnx.numpy_helper.from_array(np.full(shape, number, np.float32), name)
+        for name, number in (("two", 2), ("ten", 10))
+    ]
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 6]) for n in "xy")
+    nodes = [onnx.helper.make_node("Pow", ["x", "two"], ["p"]), onnx.helper.make_node("Mul", ["p", "ten"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "net", [x], [y], weights)
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "net.onnx")
+    anylayer.read(tmp_path / "net.onnx").generate("pytorch", tmp_path / "project", test=False)
+    module = load(tmp_path / "project")
+    import torch
+
+    assert module(torch.tensor([[-2.0, -1, 0, 1, 2, 3]])).tolist() == [[40, 10, 0, 10, 40, 90]]

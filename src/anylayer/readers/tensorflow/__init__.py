@@ -15,6 +15,7 @@ build.py       sorts and prunes the operations, refuses what is not supported, a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from anylayer.errors import FileError, need, within
@@ -78,7 +79,8 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
             return build(checkpoint_graph(meta, path.with_suffix(""), file, user_types), user_types)
         record = _record(path)
         if record.message.__name__ == "SavedModel":
-            return build(saved_model_graph(record, path.parent, file), user_types)
+            network = build(saved_model_graph(record, path.parent, file), user_types)
+            return replace(network, name=path.absolute().parent.name)
         functions = functions_of(record.record("library"))
         nodes = nodes_of(record.all("node"), file)
         outputs = unconsumed_outputs(nodes, functions, user_types)
