@@ -82,7 +82,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "optimize.rewrites.interpolation": {"onnxruntime": "Add Sub MatMul", "openvino": "Add Sub MatMul"},
     "optimize.rewrites.resizing": {"onnxruntime": "Resize", "openvino": "Resize"},
     "optimize.rewrites.sums": {
-        "caffe": "Add Div",
+        "caffe": "Div",
         "onnxruntime": "ReduceSum ReduceMean Div Softmax",
         "openvino": "Softmax Sqrt",
     },

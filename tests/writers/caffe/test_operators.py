@@ -59,6 +59,10 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Any], list[Any], list[str] | None]] =
     "sum of three": (lambda x, y: x + (y + x), [X, X[::-1].copy()], ["Eltwise"]),
     "sum of a read sum": (lambda x, y: [x + y, (x + y) + x], [X, X[::-1].copy()], None),
     "difference": (lambda x, y: x - y, [X, X[::-1].copy()], ["Eltwise"]),
+    "differences": (lambda x, y: x - (y - np.tanh(x)) - y, [X, X[::-1].copy()], ["TanH", "Eltwise"]),
+    "minus one times": (lambda x, y: x + y * np.float32(-1), [X, X[::-1].copy()], ["Eltwise"]),
+    "multiples": (lambda x, y: np.float32(2) * -(x + y) - x, [X, X[::-1].copy()], ["Eltwise"]),
+    "multiple of a product": (lambda x, y: x * y * np.float32(3), [X, X[::-1].copy()], ["Eltwise", "Power"]),
     "product": (lambda x, y: x * y, [X, X[::-1].copy()], ["Eltwise"]),
     "quotient": (lambda x, y: x / y, [X, POSITIVE], ["Power", "Eltwise"]),
     "maximum": (np.maximum, [X, X[::-1].copy()], ["Eltwise"]),
@@ -152,6 +156,41 @@ def test_other_dialects_express_or_refuse_operators(tmp_path: Path, dialect: str
         check(tmp_path, function, *inputs, dialect=dialect)
     except LayerError as error:
         assert f"Caffe (dialect '{dialect}') has no " in str(error), "refused by name"
+
+
+def test_sums_are_split_for_readers_of_two_inputs_or_factors(tmp_path: Path) -> None:
+    """caffe2onnx leaves out factors and reads two inputs of sums; RKNN reads two factors."""
+    inputs = [noise(1, 3, 4, 5, seed=i) for i in range(3)]
+
+    def function(x: Any, y: Any, z: Any) -> Any:
+        return x - y + z
+
+    layers = {
+        dialect: check(tmp_path, function, *inputs, dialect=dialect) for dialect in ("bvlc", "rknn", "caffe2onnx")
+    }
+    assert layers == {
+        "bvlc": ["Eltwise"],
+        "rknn": ["Eltwise", "Eltwise"],
+        "caffe2onnx": ["Power", "Eltwise", "Eltwise"],
+    }
+    assert check(tmp_path, lambda x, y, z: x + y + z, *inputs, dialect="rknn") == ["Eltwise"]
+
+
+@pytest.mark.parametrize("fields", ["coeff: 1 coeff: -2 coeff: 3", "operation: PROD", "operation: MAX", ""])
+@pytest.mark.parametrize("dialect", ["rknn", "caffe2onnx"])
+def test_eltwise_of_three_inputs_is_split_where_the_reader_needs_it(
+    dialect: str, fields: str, tmp_path: Path
+) -> None:
+    names = ("a", "b", "c")
+    text = "".join(f'input: "{n}" input_shape {{ dim: 1 dim: 3 dim: 4 dim: 5 }}\n' for n in names)
+    bottoms = " ".join(f'bottom: "{n}"' for n in names)
+    text += f'layer {{ name: "y" type: "Eltwise" {bottoms} top: "y" eltwise_param {{ {fields} }} }}'
+    (tmp_path / "net.prototxt").write_text(text)
+    anylayer.read(tmp_path / "net.prototxt").write(tmp_path / "out.prototxt", dialect=dialect)
+    layers = anylayer.read(tmp_path / "out.prototxt", dialect=dialect).network.nodes
+    whole = "MAX" in fields or (dialect == "rknn" and "coeff" not in fields)
+    assert (max(len(n.inputs) for n in layers) == 3) == whole, [n.type for n in layers]
+    assert dialect == "rknn" or not any("coeff" in n.params.get("eltwise_param", {}) for n in layers)
 
 
 def test_transpose_without_permute_is_refused(tmp_path: Path) -> None:

@@ -64,17 +64,6 @@ def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
     return new.emit(o, "Softmax", [power[0]], axis=axes[0]) if last else None
 
 
-@rule("Add", targets=("caffe",), kind="must", stage="raise")
-def _sum_of_sums(new: Rewriter, o: Op) -> list[Value] | None:
-    """Add more than two arrays of one shape by Sum, which is one layer Eltwise."""
-    operands: list[Value | None] = []
-    for x in o.inputs:
-        inner = new.producer(x, "Add") or new.producer(x, "Sum")
-        operands += [x] if inner is None or x is None or not new.has_one_use(x) else inner.inputs
-    fits = all(x is not None and x.shape == o.outputs[0].shape and x.const is None for x in operands)
-    return new.emit(o, "Sum", operands) if len(operands) > 2 and fits and new.is_float32(o) else None
-
-
 def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list[int]] | None:
     """Return (x, axes) where a value is the reduction `op` of x with the reduced axes kept, perhaps by a
     Reshape."""

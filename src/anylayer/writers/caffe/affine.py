@@ -51,12 +51,26 @@ def relu(b: CaffeBuilder, x: BlobView, slope: float = 0.0, suffix: str = "") -> 
     return b.add("ReLU", [x], x.base, {"relu_param": {"negative_slope": slope} if slope else {}}, suffix=suffix)
 
 
-def eltwise(b: CaffeBuilder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = ()) -> BlobView:
-    """Add an Eltwise: the PROD, SUM or MAX of blobs of one shape. `coeff` are factors of a SUM."""
+def eltwise(
+    b: CaffeBuilder, xs: Sequence[BlobView], operation: str, coeff: Sequence[float] = (), suffix: str = ""
+) -> BlobView:
+    """Add an Eltwise: the PROD, SUM or MAX of blobs of one shape. `coeff` are factors of a SUM.
+
+    Where the dialect reads no factors, the blobs are multiplied before. Where it reads two inputs only, several
+    Eltwise are added.
+    """
+    if any(c != 1 for c in coeff) and not b.dialect.has_field("eltwise_param", "coeff"):
+        scaled = (x if c == 1 else power(b, x, scale=float(c), suffix="scaled") for x, c in zip(xs, coeff))
+        xs, coeff = list(scaled), ()
+    has_factors = any(c != 1 for c in coeff)
+    in_pairs = operation in b.dialect.in_pairs or (has_factors and "coeff" in b.dialect.in_pairs)
+    while in_pairs and len(xs) > 2:
+        xs = [eltwise(b, xs[:2], operation, coeff[:2], suffix="part"), *xs[2:]]
+        coeff = [1.0, *coeff[2:]] if has_factors else ()
     params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
     if any(c != 1 for c in coeff):
         params["coeff"] = [float(c) for c in coeff]
-    return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params})
+    return b.add("Eltwise", xs, xs[0].shape, {"eltwise_param": params}, suffix=suffix)
 
 
 def scale_and_shift(

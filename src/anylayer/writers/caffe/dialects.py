@@ -36,8 +36,9 @@ class Dialect:
     the types it has in addition. only: all of its types, for a fork with few of BVLC's. `lacks` and `adds` are
     ignored then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
     layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
-    that it lacks: "pooling_param.round_mode". whole_kernel: whether the mean of a pooling window is divided by the
-    size of the kernel also where the window reaches beyond the padding.
+    that it lacks: "pooling_param.round_mode". in_pairs: the operations for which its Eltwise reads two inputs
+    only, and "coeff" where that holds for a sum with factors. whole_kernel: whether the mean of a pooling window
+    is divided by the size of the kernel also where the window reaches beyond the padding.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Dialect:
     legacy_inputs: bool = False
     fields: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
+    in_pairs: frozenset[str] = frozenset()
     whole_kernel: bool = False
 
     def has(self, type_: str) -> bool:
@@ -139,7 +141,9 @@ DIALECTS = {
         Dialect("intel", lacks=_NEW, without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
         Dialect("sophgo", floor=_ROUND, only=_SOPHGO, fields={"batch_norm_param": {"engine": 4}},
                 without=_names("batch_norm_param.update_global_stats"), whole_kernel=True),
-        Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL),
+        Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL, in_pairs=_names("coeff")),
+        Dialect("caffe2onnx", lacks=_NEW, without=_NO_ROUND | {"eltwise_param.coeff"},
+                in_pairs=_names("SUM PROD")),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},
                 without=_names("pooling_param.round_mode batch_norm_param.update_global_stats")),
     )

@@ -145,8 +145,64 @@ def _threshold(b: CaffeBuilder, view: BlobView, bound: float, below: bool) -> Bl
 # ---- several inputs
 
 
+_Terms = list[tuple[Value, float]]
+"""Values of one shape and their factors in a sum."""
+
+
+def _own_terms(op: Op | None) -> _Terms:
+    """Return the terms of an operator that adds computed float32 values of one shape, or multiplies one by a
+    number; [] for any other operator."""
+    if op is None or op.domain or op.outputs[0].dtype != np.float32:
+        return []
+    values, factors = list(op.inputs), {"Sub": [1.0, -1.0], "Neg": [-1.0]}.get(op.op, [1.0] * len(op.inputs))
+    if op.op == "Mul" and len(factor := [c for v in values if (c := number(v)) is not None]) == 1:
+        values, factors = [v for v in values if number(v) is None], factor
+    elif op.op not in ("Add", "Sub", "Sum", "Neg"):
+        return []
+    terms = [(v, c) for v, c in zip(values, factors) if v is not None and v.const is None]
+    same = all(v.shape == op.outputs[0].shape for v, _ in terms)
+    return terms if same and len(terms) == len(values) else []
+
+
+def _is_term(b: CaffeBuilder, op: Op) -> bool:
+    """Return whether an operator is a sum or a multiple that only one other sum reads."""
+    reader = b.consumers.only(op.outputs[0])
+    terms = _own_terms(reader)
+    is_part = len(terms) > 1 or (len(terms) == 1 and reader is not None and _is_term(b, reader))
+    return is_part and bool(_own_terms(op))
+
+
+def _terms(b: CaffeBuilder, op: Op) -> _Terms:
+    """Return the terms of a sum, with those of the sums and multiples that are its terms."""
+    terms: _Terms = []
+    left = _own_terms(op)[::-1]
+    while left:
+        value, factor = left.pop()
+        inner = b.producers.get(value)
+        if inner is not None and _is_term(b, inner):
+            left += [(v, c * factor) for v, c in _own_terms(inner)[::-1]]
+        else:
+            terms.append((value, factor))
+    return terms
+
+
+def _summing(lower: CaffeLowering) -> CaffeLowering:
+    """Return the lowering of an operator that may be a sum or a multiple: nothing where it is a term of another
+    sum, one Eltwise for all terms of a sum, and else what `lower` adds."""
+
+    def lower_sum(b: CaffeBuilder, op: Op) -> BlobView | None:
+        if _is_term(b, op):
+            return None
+        if len(_own_terms(op)) < 2:
+            return lower(b, op)
+        terms = _terms(b, op)
+        return eltwise_of_views(b, op, [b.view(v) for v, _ in terms], "SUM", [c for _, c in terms])
+
+    return lower_sum
+
+
 def _sum_or_difference(b: CaffeBuilder, op: Op, sign: float) -> BlobView:
-    """Add the layers for left + sign * right."""
+    """Add the layers for left + sign * right, one of which is a constant or is repeated."""
     left, right = op.inputs[0], op.inputs[1]
     constant = op.constant(1)
     if constant is not None:
@@ -280,7 +336,7 @@ ELEMENTWISE: dict[str, CaffeLowering] = {
     "Log": unary("Log"),
     "Sqrt": on_blob(lambda b, op, x: power(b, x, exponent=0.5)),
     "Reciprocal": on_blob(lambda b, op, x: power(b, x, exponent=-1.0)),
-    "Neg": on_blob(lambda b, op, x: power(b, x, scale=-1.0)),
+    "Neg": _summing(on_blob(lambda b, op, x: power(b, x, scale=-1.0))),
     "Not": on_blob(lambda b, op, x: power(b, x, scale=-1, shift=1)),
     "Clip": on_blob(_clip),
     "PRelu": _prelu,
@@ -291,11 +347,11 @@ ELEMENTWISE: dict[str, CaffeLowering] = {
     "Pow": _pow,
     "Greater": _comparison(False),
     "Less": _comparison(True),
-    "Add": lambda b, op: _sum_or_difference(b, op, 1.0),
-    "Sub": lambda b, op: _sum_or_difference(b, op, -1.0),
-    "Mul": _mul,
+    "Add": _summing(lambda b, op: _sum_or_difference(b, op, 1.0)),
+    "Sub": _summing(lambda b, op: _sum_or_difference(b, op, -1.0)),
+    "Mul": _summing(_mul),
     "Div": _div,
     "Max": lambda b, op: _extreme(b, op, 1.0),
     "Min": lambda b, op: _extreme(b, op, -1.0),
-    "Sum": _sum,
+    "Sum": _summing(_sum),
 }

@@ -108,9 +108,13 @@ def _require_names(params: Mapping[str, Any]) -> None:
 
 
 def can_express(dialect: Dialect, node: Node) -> bool:
-    """Return whether the dialect has the node's type and all fields that the node sets."""
-    written = (f"{m}.{n}" for m, values in node.params.items() if isinstance(values, Mapping) for n in values)
-    return dialect.has(node.type) and not dialect.without.intersection(written)
+    """Return whether the dialect has the node's type and all fields that the node sets, and reads its inputs."""
+    messages = {m: values for m, values in node.params.items() if isinstance(values, Mapping)}
+    written = (f"{m}.{n}" for m, values in messages.items() for n in values)
+    eltwise = messages.get("eltwise_param", {})
+    several = node.type == "Eltwise" and len(node.inputs) > 2
+    is_read = not (several and dialect.in_pairs & {eltwise.get("operation", "SUM"), *eltwise})
+    return dialect.has(node.type) and not dialect.without.intersection(written) and is_read
 
 
 def net_from_nodes(
