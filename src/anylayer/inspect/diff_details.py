@@ -6,12 +6,12 @@ The operators are ONNX's for every format, so a pad or an epsilon has one name, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from anylayer.graph.ir import Op
-from anylayer.graph.operators import PRODUCTS, REARRANGES
+from anylayer.graph.operators import PRODUCTS, REARRANGES, UNARY
 from anylayer.inspect.correspondence import best_fit
 from anylayer.inspect.listing import flat_params
 from anylayer.network import Array, TensorType, as_written
@@ -78,30 +78,159 @@ def details(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> list[Detail]:
     return facts
 
 
-def folded_fault(nodes: Sequence[TracedNode], folded: Sequence[TracedNode]) -> tuple[int, list[Detail]] | None:
-    """Return which of the nodes Conv and BatchNormalization differs from the node into which they are folded, and
-    how if that is not what `details` says. None where it is not clear."""
-    ops, others = _ops(nodes), _ops(folded)
-    if [o.op for o in ops] != ["Conv", "BatchNormalization"] or [o.op for o in others] != ["Conv"]:
+@dataclass(slots=True)
+class _Affine:
+    """A product, followed by factors and sums per channel that can be folded into it, and functions of elements.
+
+    `rows` are the weights, one row per output channel. The result is `factor` * (rows @ x) + `shift` before
+    `functions`. `product` is the first node, which has the product. `nodes` are the other nodes that change the
+    factor, the shift or the functions, by index.
+    """
+
+    product: Op
+    rows: Array
+    factor: Array
+    shift: Array
+    functions: list[Op] = field(default_factory=list)
+    norms: list[Op] = field(default_factory=list)
+    nodes: dict[str, list[int]] = field(default_factory=dict)
+
+    def node(self, what: str) -> int | None:
+        """Return the node that is responsible for the factor, the shift or the functions; None for several."""
+        of = list(dict.fromkeys(self.nodes.get(what, [0])))
+        return of[0] if len(of) == 1 else None
+
+
+def _affine(nodes: Sequence[TracedNode]) -> _Affine | None:
+    """Return what nodes compute together, None where a part of it is not known."""
+    total: _Affine | None = None
+    for k, one in enumerate(nodes):
+        for o in _ops([one]):
+            if total is None:
+                total = _product(o) if k == 0 else None
+                known = total is not None
+            else:
+                known = _apply(total, o, k)
+            if not known:
+                return None
+    return total
+
+
+def _product(o: Op) -> _Affine | None:
+    weights, bias = o.constant(1), o.constant(2)
+    if weights is None or o.op not in ("Conv", "Gemm", "MatMul") or (o.input(2) is not None and bias is None):
         return None
-    arrays = [o.constant(i) for o, i in ((ops[0], 1), (others[0], 1), (ops[1], 1), (ops[1], 4))]
-    weights, products, scale, variance = (np.zeros(0) if x is None else x.astype(np.float64) for x in arrays)
-    is_known = all(x.size for x in (weights, scale, variance))
-    if not is_known or weights.shape != products.shape or len(nodes) != len(ops):
+    is_plain = o.op == "Conv" or weights.ndim == 2
+    if not is_plain or (o.op == "Gemm" and (o["alpha"], o["beta"], o["transA"]) != (1, 1, 0)):
         return None
-    turned = weight_details("", _without_factor(weights), _without_factor(products))
-    if any(_attributes(ops[0], others[0])) or any(turned):
-        return 0, []
-    rows = [x.reshape(len(x), -1) for x in (products, weights)]
-    largest = np.arange(len(weights)), np.abs(rows[1]).argmax(1)
-    epsilon = ops[1]["epsilon"]
-    factor, of_norm = rows[0][largest] / rows[1][largest], scale / np.sqrt(variance + epsilon)
-    if np.allclose(factor, of_norm, rtol=_EQUAL, atol=0):
+    is_turned = o.op == "MatMul" or (o.op == "Gemm" and not o["transB"])
+    rows = (weights.T if is_turned else weights).astype(np.float64)
+    if bias is not None and bias.size not in (1, len(rows)):
         return None
-    epsilons, c = (scale / factor) ** 2 - variance, int(np.argmax(np.abs(factor / of_norm - 1)))
-    if np.ptp(epsilons) <= _EQUAL * max(variance):
-        return 1, [("BatchNormalization epsilon", f"{epsilon:g}", f"about {np.median(epsilons):.1g}")]
-    return 1, [(f"factor of channel {c}", f"{of_norm[c]:g}", f"{factor[c]:g}")]
+    shift = np.zeros(len(rows)) if bias is None else np.broadcast_to(bias.reshape(-1), len(rows))
+    nodes = {} if bias is None or not bias.any() else {"shift": [0]}
+    return _Affine(o, rows, np.ones(len(rows)), shift.astype(np.float64), nodes=nodes)
+
+
+def _apply(total: _Affine, o: Op, node: int) -> bool:
+    """Apply an operator after a product. Return whether it can be folded into it, or is a function of elements."""
+    if o in UNARY:
+        total.functions.append(o)
+        total.nodes.setdefault("functions", []).append(node)
+        return True
+    changes = {} if total.functions else _changes(total, o)
+    factor, shift = changes.get("factor", np.float64(1)), changes.get("shift", np.float64(0))
+    total.factor, total.shift = total.factor * factor, total.shift * factor + shift
+    for what in changes:
+        total.nodes.setdefault(what, []).append(node)
+    return bool(changes)
+
+
+def _changes(total: _Affine, o: Op) -> dict[str, Array]:
+    """Return the factor and the sum per channel that an operator with constants applies; {} for others."""
+    constants = [o.constant(i) for i in range(len(o.inputs))]
+    known = [x.astype(np.float64) for x in constants if x is not None]
+    if o.op == "BatchNormalization" and len(known) == 4:
+        scale, bias, mean, variance = known
+        factor = scale / np.sqrt(variance + o["epsilon"])
+        total.norms.append(o)
+        return {"factor": factor, "shift": bias - mean * factor}
+    if o.op not in ("Add", "Sub", "Mul", "Div") or len(known) != 1:
+        return {}
+    x, shape = known[0], o.outputs[0].shape
+    axes = [axis for axis, d in enumerate((*[1] * (len(shape) - x.ndim), *x.shape)) if d != 1]
+    is_first, last = constants[0] is not None, len(shape) - 1
+    if (is_first and o.op == "Div") or axes not in ([], [1], [last]) or x.size not in (1, len(total.rows)):
+        return {}
+    x = np.broadcast_to(x.reshape(-1), len(total.rows))
+    if o.op == "Sub" and is_first:
+        return {"factor": -np.ones(len(x)), "shift": x}
+    return {"Add": {"shift": x}, "Sub": {"shift": -x}, "Mul": {"factor": x}, "Div": {"factor": 1 / x}}[o.op]
+
+
+Fault = tuple[int | None, int | None, list[Detail]]
+"""Which node of A and which of B differ, None where several may, and how."""
+
+
+def folded_fault(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> Fault | None:
+    """Return what differs between two ways to fold factors and sums per channel into a product; no details if they
+    are what `details` says.
+
+    Return None where the nodes compute something else, or it is not clear.
+    """
+    x, y = _affine(a), _affine(b)
+    if x is None or y is None or x.rows.shape != y.rows.shape:
+        return None
+    is_window = x.product.op == "Conv"
+    if is_window and any(_attributes(x.product, y.product)):
+        return 0, 0, []
+    if any(weight_details("", _without_factor(x.rows), _without_factor(y.rows))):
+        return (0, 0, []) if is_window else None
+    channels = np.arange(len(x.rows))
+    flat = [rows.reshape(len(rows), -1) for rows in (x.rows, y.rows)]
+    largest = channels, np.abs(flat[0]).argmax(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(y.factor * flat[1][largest] / (x.factor * flat[0][largest]), nan=1.0)
+    if not _are_equal(ratio, 1):
+        at_a, at_b = x.node("factor"), y.node("factor")
+        if at_a and at_b:  # neither is folded: either the product differs, or what follows it
+            of_products, of_others = _are_equal(x.rows, y.rows), _are_equal(x.factor, y.factor)
+            at_a, at_b = (0, 0) if of_others else (at_a, at_b) if of_products else (None, None)
+        return at_a, at_b, _factor_details(x, y, ratio)
+    errors, scale = np.abs(x.shift - y.shift), max(scale_of(x.shift), scale_of(y.shift))
+    if errors.max() > _EQUAL * scale:
+        c = int(errors.argmax())
+        return x.node("shift"), y.node("shift"), [(f"sum of channel {c}", f"{x.shift[c]:g}", f"{y.shift[c]:g}")]
+    facts = _function_details(x.functions, y.functions)
+    return (x.node("functions"), y.node("functions"), facts) if facts else None
+
+
+def _are_equal(x: Array, y: Array | float) -> bool:
+    return np.allclose(x, y, rtol=_EQUAL, atol=0)
+
+
+def _factor_details(x: _Affine, y: _Affine, ratio: Array) -> list[Detail]:
+    """Return how the factors of channels differ: by the epsilon of a BatchNormalization, or by numbers."""
+    for side, other, by in ((x, y, ratio), (y, x, 1 / ratio)):
+        if len(side.norms) == 1 and not other.norms:
+            (norm,) = side.norms
+            variance, epsilon = np.asarray(norm.constant(4), np.float64), norm["epsilon"]
+            epsilons = (variance + epsilon) / by**2 - variance
+            if np.ptp(epsilons) <= _EQUAL * max(variance):
+                own, others = f"{epsilon:g}", f"about {np.median(epsilons):.1g}"
+                pair = (own, others) if side is x else (others, own)
+                return [("BatchNormalization epsilon", *pair)]
+    c = int(np.argmax(np.abs(ratio - 1)))
+    return [(f"factor of channel {c}", f"{x.factor[c]:g}", f"{ratio[c] * x.factor[c]:g}")]
+
+
+def _function_details(left: Sequence[Op], right: Sequence[Op]) -> list[Detail]:
+    """Return how the functions of elements after two products differ."""
+    if [o.op for o in left] != [o.op for o in right]:
+        shown = [", ".join(o.op for o in ops) or "none" for ops in (left, right)]
+        return [("functions after it", shown[0], shown[1])]
+    pairs = list(zip(left, right))
+    return [d for o, p in pairs for d in (*_attributes(o, p), *_constants(o, p, False))]
 
 
 def without_same_weights(facts: Sequence[Detail]) -> list[Detail]:

@@ -396,11 +396,10 @@ class Comparer:
         if not all(sides) or len(sides[0]) + len(sides[1]) == 2:
             return []
         traced = [[s.tracings[i] for i in nodes] for s, nodes in zip((a, b), sides)]
-        if len(sides[1]) == 1 and (fault := folded_fault(*traced)):
-            return [replace(whole, a_nodes=[sides[0][fault[0]]], details=fault[1] or details(*traced))]
-        if len(sides[0]) == 1 and (fault := folded_fault(*traced[::-1])):
-            facts = [(what, x, y) for what, y, x in fault[1]]
-            return [replace(whole, b_nodes=[sides[1][fault[0]]], details=facts or details(*traced))]
+        if kinds[0] != kinds[1] and (fault := folded_fault(*traced)):
+            mine = whole.a_nodes if fault[0] is None else [sides[0][fault[0]]]
+            other = whole.b_nodes if fault[1] is None else [sides[1][fault[1]]]
+            return [replace(whole, a_nodes=mine, b_nodes=other, details=fault[2] or details(*traced))]
         links: dict[str, Link] = {}
         for tag, *ends in SequenceMatcher(None, kinds[0], kinds[1], autojunk=False).get_opcodes():
             mine, other = sides[0][ends[0] : ends[1]], sides[1][ends[2] : ends[3]]
