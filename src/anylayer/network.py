@@ -8,8 +8,9 @@ place, the last version of the blob keeps its name, and each earlier version is 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,15 +55,42 @@ def open_text(shape: tuple[int | None, ...]) -> str:
     return f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
 
 
-def shapes_wording(shapes: Mapping[str, tuple[int | None, ...] | None]) -> str:
+def shapes_wording(
+    shapes: Mapping[str, tuple[int | None, ...] | None], conditions: ChecksSizes | None = None
+) -> str:
     """Return how to give the shapes of inputs: `shapes={'data': (1, 3, 224, 224)}`, or --shape data=1,3,224,224.
 
     shapes: the sizes in the file by input, None for open sizes, and for an input without a shape in the file. They
-    get example sizes.
+    get example sizes: the next ones that fulfil the file's `conditions`, where a few steps lead to some.
     """
-    examples = {name: _example(shape) for name, shape in shapes.items()}
+    usual = {name: _example(shape) for name, shape in shapes.items()}
+    examples = next(filter(partial(_fulfils, conditions), _larger(usual, shapes)), usual)
     options = (f"--shape {name}={','.join(map(str, shape))}" for name, shape in examples.items())
     return wording(f"shapes={examples}", " ".join(options))
+
+
+def _larger(
+    sizes: Mapping[str, Shape], shapes: Mapping[str, tuple[int | None, ...] | None]
+) -> Iterator[dict[str, Shape]]:
+    """Yield the sizes, and then with 1, 2 ... more for each size that is None in `shapes`."""
+    for more in range(_TRIED):
+        yield {
+            name: tuple(d + more if size is None else d for d, size in zip(s, shapes[name] or [None] * len(s)))
+            for name, s in sizes.items()
+        }
+
+
+def _fulfils(conditions: ChecksSizes | None, sizes: Mapping[str, Shape]) -> bool:
+    try:
+        if conditions is not None:
+            conditions.check({name: TensorType.of(shape) for name, shape in sizes.items()})
+    except InputError:
+        return False
+    return True
+
+
+_TRIED = 64
+"""The number of example sizes of which one may fulfil the conditions of a file."""
 
 
 def _example(shape: tuple[int | None, ...] | None) -> tuple[int, ...]:

@@ -257,6 +257,11 @@ def even_batch(folder: Path) -> anylayer.Net:
     return anylayer.read(folder / "even.onnx")
 
 
+def test_proposed_sizes_are_those_that_the_file_allows(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Give shapes=\{'x': \(2, 3\)\}"):
+        even_batch(tmp_path).write(tmp_path / "out.onnx")
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
 @pytest.mark.parametrize("shapes", [None, {"x": (2, 3)}, {"x": ("N", 3)}], ids=["unknown", "two", "open"])
 def test_model_of_a_file_computes_only_the_sizes_that_the_file_allows(

@@ -134,7 +134,8 @@ def require_types(network: Network, inputs: Mapping[str, TensorType | None]) -> 
     unknown = {name: network.open.get(name) for name, t in inputs.items() if t is None}
     for name, open_shape in unknown.items():
         what = f"is {open_text(open_shape)} in the file" if open_shape else "is not in the file"
-        raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {shapes_wording(unknown)}")
+        how = shapes_wording(unknown, network.sizes)
+        raise InputError(f"{network.source}: the shape of input '{name}' {what}. Give {how}")
     return {name: t for name, t in inputs.items() if t is not None}
 
 

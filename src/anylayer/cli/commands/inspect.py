@@ -20,7 +20,7 @@ from anylayer.cli.command import (
 )
 from anylayer.cli.files import to_json
 from anylayer.inspect.listing import ends, lines
-from anylayer.network import shapes_wording
+from anylayer.network import ChecksSizes, shapes_wording
 
 if TYPE_CHECKING:
     from anylayer.inspect.report import Report
@@ -57,7 +57,7 @@ def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bo
     if not quiet:
         for line in ends(report, width):
             echo(line)
-        _remedies(report, options["model"])
+        _remedies(report, options["model"], net.network.sizes)
 
 
 _STYLE: dict[str, dict[str, Any]] = {
@@ -69,11 +69,11 @@ _STYLE: dict[str, dict[str, Any]] = {
 }
 
 
-def _remedies(report: Report, model: Path) -> None:
+def _remedies(report: Report, model: Path, sizes: ChecksSizes | None) -> None:
     """Print the commands that give missing shapes and define unknown layers."""
     unshaped = {name: report.open.get(name) for name, t in report.inputs if t is None}
     if unshaped:
-        echo(f"To know the shapes: anylayer inspect {model} {shapes_wording(unshaped)}")
+        echo(f"To know the shapes: anylayer inspect {model} {shapes_wording(unshaped, sizes)}")
         echo("A size that stays open may have a name there, as for convert: N, H, 32*h")
     if report.totals["unknown"]:
         echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")
