@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -42,12 +43,13 @@ class Result:
 
     error: the largest difference of an output on any engine from the package's own file in ONNX Runtime, relative
     to the largest value of the output; None where that does not run. ratio: our processor time on ONNX Runtime
-    by its own. written: the formats that it was written in, and compared. refused: why it is not written in the
-    others.
+    by its own. comes_out: what the outputs mean. written: the formats that it was written in, and compared.
+    refused: why it is not written in the others.
     """
 
     error: float | None = None
     ratio: float | None = None
+    comes_out: str = ""
     written: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -126,6 +128,9 @@ def result(name: str, model: Model) -> Result:
             for key, value in outputs.items():
                 error = float(absolute_errors(value, want[key]).max() / scale_of(want[key]))
                 found.error = max(found.error or 0.0, error) if expected else None
+            if engine == "numpy" and model.comes_out is not None:
+                picture = FOLDER / "written" / f"{name}.png"
+                found.comes_out = model.comes_out(outputs, package / model.file, picture)
             if engine == "onnxruntime" and expected:
                 ours, theirs = times(partial(compiled, feed), expected)
                 found.ratio = ours / theirs
@@ -151,6 +156,15 @@ def written(
         yield target, str(error)
 
 
+def command(name: str, model: Model) -> str:
+    """Return the command that converts the network to ONNX."""
+    files = [model.file] if model.file else ["hed.prototxt", "hed.caffemodel", "-l", "examples/hed/layers.py"]
+    sizes = model.open or {n: x.shape for n, x in model.feed().items() if np.ndim(x)}
+    shapes = [word for n, s in sizes.items() for word in ("--shape", f"{n}={','.join(map(str, s))}")]
+    fixed = [word for n, value in model.constants.items() for word in ("--constant", f"{n}={value}")]
+    return shlex.join(["anylayer", "convert", *files, *shapes, *fixed, "-o", f"{name}.onnx"])
+
+
 def main(names: list[str]) -> int:
     """Print the table of these networks. Return the exit status."""
     (FOLDER / "written").mkdir(parents=True, exist_ok=True)
@@ -158,14 +172,18 @@ def main(names: list[str]) -> int:
     print(f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}. The error is relative to the largest:")
     print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime. Time: processor time,")
     print("by that of the package's file there.\n")
-    print("| network | package | licence | special | error | time | written and compared as |")
-    print("|---|---|---|---|---:|---:|---|")
+    print("| network | package | licence | special | comes out | error | time | written and compared as |")
+    print("|---|---|---|---|---|---:|---:|---|")
     for name, r in results.items():
         m = MODELS[name]
         error = "" if r.error is None else f"{r.error:.0e}"
         ratio = "" if r.ratio is None else f"{r.ratio:.2f}"
         formats = f"**failed**: {r.failure}" if r.failure else ", ".join(r.written)
-        print(f"| {name} | {m.package} | {m.licence} | {m.special} | {error} | {ratio} | {formats} |")
+        cells = (name, m.package, m.licence, m.special, r.comes_out, error, ratio, formats)
+        print(f"| {' | '.join(cells)} |")
+    print("\nThe commands, in the folders of the packages:\n")
+    for name in names:
+        print(f"    {command(name, MODELS[name])}")
     refused = {name: r.refused for name, r in results.items() if r.refused}
     if refused:
         print("\nNot written:\n")

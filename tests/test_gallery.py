@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from gallery import __main__ as gallery
+from gallery import outputs
 from gallery.models import MODELS, Model
 from onnx import TensorProto, helper
 
@@ -82,3 +83,22 @@ def test_inputs_are_not_constant_and_fit_the_open_shapes(name: str) -> None:
 def test_page_has_a_row_for_every_network() -> None:
     page = (ROOT / "docs" / "gallery.md").read_text()
     assert list(MODELS) == re.findall(r"^\| ([a-z0-9-]+) \| [a-z-]+ \| [AM]", page, re.M)
+
+
+def test_outputs_are_shown_as_a_person_reads_them(package: Path) -> None:
+    model = onnx.load(package / "net.onnx")
+    model.metadata_props.add(key="character", value="a\nb")
+    onnx.save(model, package / "net.onnx")
+    best = np.eye(4, dtype=np.float32)[[1, 1, 0, 1, 3, 2]]  # a a blank a space b
+    assert outputs.text({"y": best[None]}, package / "net.onnx", package / "x.png") == "'aa b'"
+    notes = np.zeros((1, 10, 88), np.float32)
+    notes[0, :5, 36] = notes[0, :, 40] = notes[0, :2, 50] = 1
+    assert outputs.pitches({"note": notes, "onset": notes * 0}, package, package) == "A3 C#4"
+    assert outputs.voice({"output": np.float32([[0.25]])}, package, package) == "voice 0.25"
+    shown = toy(comes_out=outputs.voice)
+    assert gallery.result("toy", shown).comes_out == f"voice {np.tanh(X).ravel()[-1]:.2f}"
+
+
+def test_command_states_sizes_and_constants() -> None:
+    command = gallery.command("toy", toy(constants={"sr": 16000}))
+    assert command == "anylayer convert net.onnx --shape x=N,6 --constant sr=16000 -o toy.onnx"
