@@ -21,7 +21,10 @@ from anylayer.errors import InputError, plural
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
-import ray as _ray
+try:
+    import ray as _ray
+except ImportError as error:
+    raise ImportError(f"{error}: pip install 'ray[serve,data]'") from None
 
 ray: Any = _ray
 DIED = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
