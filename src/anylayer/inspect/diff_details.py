@@ -108,10 +108,10 @@ def _affine(nodes: Sequence[TracedNode]) -> _Affine | None:
         for o in _ops([one]):
             if total is None:
                 total = _product(o) if k == 0 else None
-                known = total is not None
+                is_folded = total is not None
             else:
-                known = _apply(total, o, k)
-            if not known:
+                is_folded = _apply(total, o, k)
+            if not is_folded:
                 return None
     return total
 
@@ -149,15 +149,15 @@ def _apply(total: _Affine, o: Op, node: int) -> bool:
 def _changes(total: _Affine, o: Op) -> dict[str, Array]:
     """Return the factor and the sum per channel that an operator with constants applies; {} for others."""
     constants = [o.constant(i) for i in range(len(o.inputs))]
-    known = [x.astype(np.float64) for x in constants if x is not None]
-    if o.op == "BatchNormalization" and len(known) == 4:
-        scale, bias, mean, variance = known
+    numbers = [x.astype(np.float64) for x in constants if x is not None]
+    if o.op == "BatchNormalization" and len(numbers) == 4:
+        scale, bias, mean, variance = numbers
         factor = scale / np.sqrt(variance + o["epsilon"])
         total.norms.append(o)
         return {"factor": factor, "shift": bias - mean * factor}
-    if o.op not in ("Add", "Sub", "Mul", "Div") or len(known) != 1:
+    if o.op not in ("Add", "Sub", "Mul", "Div") or len(numbers) != 1:
         return {}
-    x, shape = known[0], o.outputs[0].shape
+    x, shape = numbers[0], o.outputs[0].shape
     axes = [axis for axis, d in enumerate((*[1] * (len(shape) - x.ndim), *x.shape)) if d != 1]
     is_first, last = constants[0] is not None, len(shape) - 1
     if (is_first and o.op == "Div") or axes not in ([], [1], [last]) or x.size not in (1, len(total.rows)):
@@ -217,8 +217,8 @@ def _factor_details(x: _Affine, y: _Affine, ratio: Array) -> list[Detail]:
             variance, epsilon = np.asarray(norm.constant(4), np.float64), norm["epsilon"]
             epsilons = (variance + epsilon) / by**2 - variance
             if np.ptp(epsilons) <= _EQUAL * max(variance):
-                own, others = f"{epsilon:g}", f"about {np.median(epsilons):.1g}"
-                pair = (own, others) if side is x else (others, own)
+                stated, other_epsilon = f"{epsilon:g}", f"about {np.median(epsilons):.1g}"
+                pair = (stated, other_epsilon) if side is x else (other_epsilon, stated)
                 return [("BatchNormalization epsilon", *pair)]
     c = int(np.argmax(np.abs(ratio - 1)))
     return [(f"factor of channel {c}", f"{x.factor[c]:g}", f"{ratio[c] * x.factor[c]:g}")]
