@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -37,6 +38,8 @@ def test_missing_ray_is_named(small, anylayer_command, monkeypatch: pytest.Monke
         monkeypatch.delitem(sys.modules, name)
     words = ["run", "net.prototxt", "-l", "layers.py", "-i", "x.npy", "--ray", "-o", "out/"]
     assert anylayer_command(*words, status=1).stderr == "--ray needs: pip install 'ray[serve,data]'\n"
+    with pytest.raises(ImportError, match=r"ray.*: pip install 'ray\[serve,data\]'"):
+        importlib.import_module("anylayer.ray")
 
 
 def test_results_are_those_of_run(small: Path, anylayer_command) -> None:

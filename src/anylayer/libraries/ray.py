@@ -23,8 +23,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 try:
     import ray as _ray
-except ImportError as error:
-    raise ImportError(f"{error}: pip install 'ray[serve,data]'") from None
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: pip install 'ray[serve,data]'", name=error.name) from None
 
 ray: Any = _ray
 DIED = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
