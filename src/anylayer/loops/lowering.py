@@ -426,7 +426,8 @@ class Lowering:
                 index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
                 rest = self.space.quotient(rest, shape[a])
         serial = 1 + len(splits.get(len(groups) - 1, ()))
-        if serial > 1 and not cuts and (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS:
+        short = (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS if loops else False
+        if short and serial > 1 and not (cuts or self.by_element):
             store, serial = _repeat_body(store, *loops.pop()), serial - 1
         rows, long = (
             math.prod(extent.constant or often for _, extent in part)
