@@ -11,6 +11,11 @@ import pytest
 
 import anylayer
 from anylayer.compile import comparison
+from anylayer.engines import load_engine
+from anylayer.errors import TraceError
+from anylayer.graph import Graph
+from anylayer.network import TensorType
+from anylayer.tracing import trace_checked
 from tests.engine_names import GENERAL
 
 NET = """
@@ -121,3 +126,24 @@ def test_inputs_that_select_have_no_new_ties(at: int) -> None:
     assert changed.shape == noise.shape and changed.dtype == np.float32
     assert len(np.unique(changed)) == len(np.unique(noise))
     assert (changed.ravel().argsort(kind="stable") == noise.ravel().argsort(kind="stable")).all()
+
+
+def test_loop_is_recorded_if_another_engine_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halved(arrays: list[Any]) -> list[Any]:
+        x = arrays[0]
+        while x.max() > 1:
+            x = x * np.float32(0.5)
+        return [x]
+
+    types = [TensorType.of((3,))]
+    graph = trace_checked(halved, types)
+    assert [o.op for o in graph.ops].count("Loop") == 1 and len(graph.ops) < 20
+
+    def compiler(graph: Graph) -> Any:
+        return load_engine("onnxruntime").compile(graph, threads=1)
+
+    taking(monkeypatch, 83e-6, 471e-6, 90e-6)
+    comparison.compare_trace(graph, halved, types, compiler, compiler)
+    taking(monkeypatch, 83e-6, 471e-6)
+    with pytest.raises(TraceError, match="They take 471 microseconds, and NumPy takes 83"):
+        comparison.compare_trace(graph, halved, types, compiler)

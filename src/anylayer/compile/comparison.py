@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
@@ -24,7 +25,7 @@ SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
 _SEARCHED = 200
 """The number of inputs among which one is searched for each path of a trace with branches."""
 _MANY_OPERATORS = 200
-"""A trace of more operators is timed. A loop over single elements unrolls into as many."""
+"""A trace of more operators, or with a loop, is timed. A loop over single elements unrolls into as many."""
 _SLOWER = 2.0
 _CALL_SECONDS = 20e-6
 """The time, in seconds, that a host call takes in addition to NumPy, rounded up."""
@@ -32,13 +33,16 @@ _TIMED_CALLS = 3
 _LONG_CALL = 0.2
 
 
-def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorType], compiler: Compiler) -> None:
+def compare_trace(
+    body: Graph, forward: ArrayFunction, types: Sequence[TensorType], compiler: Compiler, *others: Compiler
+) -> None:
     """Run a user's `forward` and its trace on seeded noise, and raise TraceError if the trace is wrong or slow.
 
     body: the trace. forward: the same function in NumPy. types: the types of its inputs. compiler: compiles a
-    graph for the engine. The trace is wrong if its values differ from those of `forward`, and slow if it has many
-    operators and takes longer than NumPy. A trace that selects is compared for zeros and for noise above and below
-    0, too, where it may select everything or nothing. Nothing is compared if the size of an input depends on data.
+    graph for the engine. others: the same for engines that may run the layer instead. The trace is wrong if its
+    values differ from those of `forward`, and slow if it has many operators or a loop and takes longer than NumPy
+    on all of them. A trace that selects is compared for zeros and for noise above and below 0, too, where it may
+    select everything or nothing. Nothing is compared if the size of an input depends on data.
     """
     if any(not isinstance(d, int) for t in types for d in t.shape):
         return
@@ -71,8 +75,9 @@ def compare_trace(body: Graph, forward: ArrayFunction, types: Sequence[TensorTyp
         _need_equal(got, want, half)
     for place in paths.places:
         body.notes.append(f"no input that was tried takes the path after {place}; it was not compared with NumPy")
-    if program is not None and len(body.ops) > _MANY_OPERATORS:
-        _need_speed(body, program, forward, normal_noise(types))
+    has_loop = any(o.op == "Loop" for o in body.ops)
+    if program is not None and (has_loop or len(body.ops) > _MANY_OPERATORS):
+        _need_speed(body, program, forward, normal_noise(types), others)
 
 
 class _Untaken:
@@ -156,16 +161,26 @@ def _need_equal(results: Sequence[Array], want: Sequence[Array], half: bool) -> 
             raise TraceError(f"output {i} of forward on noise differs from what was recorded ({how}): {cause}")
 
 
-def _need_speed(body: Graph, program: ArrayFunction, forward: ArrayFunction, inputs: Sequence[Array]) -> None:
-    """Raise TraceError where a trace of many operators is slower than `forward` in NumPy."""
+def _need_speed(
+    body: Graph,
+    program: ArrayFunction,
+    forward: ArrayFunction,
+    inputs: Sequence[Array],
+    others: Sequence[Compiler],
+) -> None:
+    """Raise TraceError where a trace is slower than `forward` in NumPy, also on other engines that compile it."""
     with np.errstate(all="ignore"):
         numpy_seconds = _seconds(forward, inputs)
     engine_seconds = _seconds(program, inputs)
     if engine_seconds <= _SLOWER * (numpy_seconds + _CALL_SECONDS):
         return
+    for compiler in others:
+        with suppress(EngineError):
+            if _seconds(compiler(body), inputs) <= _SLOWER * (numpy_seconds + _CALL_SECONDS):
+                return
     place, count = Counter(o.place for o in body.ops).most_common(1)[0]
     raise TraceError(
-        f"{len(body.ops)} operators were recorded, {count} of them at this line. They take "
+        f"{body.operator_count} operators were recorded, {count} of them at this line. They take "
         f"{1e6 * engine_seconds:.0f} microseconds, and NumPy takes {1e6 * numpy_seconds:.0f}; compute whole "
         "slices instead of single elements, and the layer runs in the engine",
         *([place] if place else []),

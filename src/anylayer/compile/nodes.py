@@ -100,14 +100,14 @@ def trace_nodes(
     inputs: Mapping[str, TensorType | None],
     *,
     lenient: bool = False,
-    check: Compiler | None = None,
+    check: Sequence[Compiler] = (),
     opaque: Container[str] = (),
     quantized: bool = False,
 ) -> Iterator[TracedNode]:
     """Trace the nodes one after the other, and yield each as soon as it is traced.
 
     lenient: keep the error of a node in `problem` and go on with the next node; the types that the file declares
-    stand for its outputs. check: the compiler of the engine on which a user's layer is compared with its trace.
+    stand for its outputs. check: compilers with which users' layers are compared with their traces, see make_plan.
     opaque: types of layers whose constant outputs do not become constants for the nodes that read them. quantized:
     whether quantized constants stay integers: see Constants.
 
@@ -218,7 +218,7 @@ def _trace_known(
     network: Network,
     definitions: Sequence[Definition],
     constants: Constants,
-    check: Compiler | None,
+    check: Sequence[Compiler],
     budget: Budget,
 ) -> None:
     """Trace a node whose input types are all known, and store the results in `traced`.
@@ -247,7 +247,7 @@ def _trace_node(
     definitions: Sequence[Definition],
     constant_arrays: Mapping[int, Array | None],
     held: Sequence[int],
-    check: Compiler | None,
+    check: Sequence[Compiler],
     budget: Budget,
 ) -> None:
     """Trace a node whose input types are all known, and store the results in `traced`.
@@ -298,8 +298,8 @@ def _trace_node(
             )
         else:
             body = _trace_user(bound, rebuild, merged, types)
-            if check is not None:
-                compare_trace(body, merged(rebuild()), types, check)
+            if check:
+                compare_trace(body, merged(rebuild()), types, *check)
     except TraceError as error:
         traced.reason = str(error).removeprefix(f"{node.place}: ")
         traced.bound = rebuild()

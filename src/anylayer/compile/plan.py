@@ -103,13 +103,14 @@ def make_plan(
     inputs: Mapping[str, TensorType | None],
     outputs: Mapping[str, str],
     *,
-    check: Compiler | None = None,
+    check: Sequence[Compiler] = (),
 ) -> Plan:
     """Trace the nodes that `outputs` depend on, and group them into steps.
 
-    check: the compiler of the engine on which users' layers are compared with their traces. Raises InputError
-    where the type of an input is not known, LayerError where a layer's weights are missing or a rule is broken,
-    and EngineError where the network needs more memory than there is.
+    check: the compiler of the engine on which users' layers are compared with their traces, and those of engines
+    that may run a layer instead. Raises InputError where the type of an input is not known, LayerError where a
+    layer's weights are missing or a rule is broken, and EngineError where the network needs more memory than
+    there is.
     """
     known_inputs = require_types(network, inputs)
     nodes = needed_nodes(network, outputs)

@@ -85,7 +85,11 @@ def kinds_of_regions(plan: Plan, regions: Sequence[Region]) -> list[list[Region]
 
 
 def _elements(op: Op) -> int:
-    """Return the number of elements that an operator computes. Costly ones count twice."""
+    """Return the number of elements that an operator computes, in all iterations. Costly ones count twice, and a
+    loop whose number of iterations is data as many as make a region worth trying."""
+    if op.body is not None:
+        limit = op.constant(0)
+        return _HEAVY if limit is None else int(limit.flat[0]) * sum(map(_elements, op.body.ops))
     return sum(math.prod(map(int, v.shape)) for v in op.outputs) * (2 if op in COSTLY else 1)
 
 
@@ -115,4 +119,5 @@ def _is_custom(t: TracedNode) -> bool:
 
 def _is_static(operators: Sequence[Op]) -> bool:
     values = [v for op in operators for v in (*op.inputs, *op.outputs)]
-    return all(v is None or all(isinstance(d, int) for d in v.shape) for v in values)
+    is_static = all(v is None or all(isinstance(d, int) for d in v.shape) for v in values)
+    return is_static and all(op.body is None or _is_static(op.body.ops) for op in operators)

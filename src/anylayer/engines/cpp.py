@@ -1,5 +1,5 @@
 """C++ code that is generated for the graph and compiled by the system's compiler: loops over fused elementwise
-operators, gathers, reductions and matrix products, without any library.
+operators, gathers, reductions, matrix products and loops on data, without any library.
 
 It runs graphs whose operators all have loops (anylayer.loops). These include the operators of most custom layers.
 Engine "auto" does not measure it for whole networks: compiling takes seconds, and convolutions are slow. The
@@ -39,7 +39,7 @@ _TUNED = {"x86_64": ("-mtune=haswell",)}
 Intel's. With them, Interp of 64x65x65 to 129x129 takes 0.74 ms on a Sapphire Rapids, 1.11 ms without."""
 _MAX_OPERATORS = 1500
 """The largest number of operators of a function. For more, a compiler takes a minute or longer."""
-_MAX_OPERATORS_OF_LAYER = 300
+_MAX_OPERATORS_OF_LAYER = 600
 """The largest number of operators of a layer that "auto" compiles, which takes some seconds."""
 _MAX_THREADS = 64  # threads of one call
 
@@ -113,9 +113,10 @@ def _generate(graph: Graph) -> CppFunction:
     engine refuses it."""
     if os.name != "posix":
         raise EngineError("engine 'cpp' runs on Linux and macOS only")
-    if len(graph.ops) > _MAX_OPERATORS:
+    count = graph.operator_count
+    if count > _MAX_OPERATORS:
         raise EngineError(
-            f"engine 'cpp' takes graphs of at most {_MAX_OPERATORS} operators, but there are {len(graph.ops)}"
+            f"engine 'cpp' takes graphs of at most {_MAX_OPERATORS} operators, but there are {count}"
         )
     for value in (*graph.inputs, *(v for op in graph.ops for v in op.outputs)):
         if not is_static(value.shape):
@@ -147,7 +148,7 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 def suits_layer(graph: Graph) -> bool:
     """Return whether there is a compiler, and the graph is small enough to be compiled in a few seconds."""
-    if len(graph.ops) > _MAX_OPERATORS_OF_LAYER:
+    if graph.operator_count > _MAX_OPERATORS_OF_LAYER:
         return False
     try:
         return bool(compiler())

@@ -374,6 +374,11 @@ class Graph:
         """Give a value another name, if that name is free."""
         value.name = self._if_free(name) or value.name
 
+    @property
+    def operator_count(self) -> int:
+        """The number of operators, with those of bodies."""
+        return sum(1 if o.body is None else 1 + o.body.operator_count for o in self.ops)
+
     def with_loops(self, function: Callable[[Op, Graph], Op]) -> Graph:
         """Return the graph with `function` of each loop and its body in place of the loop. The graph itself is not
         changed.

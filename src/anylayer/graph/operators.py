@@ -136,7 +136,7 @@ SUMS |= _trait("CumSum DFT GlobalLpPool LpPool STFT")
 FUSES = WEIGHTED | WINDOWED | SAMPLES | _trait("Einsum Resize")
 """Operators that every engine has fast code for, into which it fuses the operators of FUSED that follow."""
 FUSED = ELEMENTWISE | VIEWS | _trait("BatchNormalization")
-LOOPS = ELEMENTWISE | MOVES | CREATES | REDUCTIONS | NORMALIZATIONS | _trait("ArgMax ArgMin CumSum TopK")
+LOOPS = ELEMENTWISE | MOVES | CREATES | REDUCTIONS | NORMALIZATIONS | _trait("ArgMax ArgMin CumSum Loop TopK")
 """Operators that loops over elements compute as fast as an engine, and faster where they are fused."""
 
 # ------------------------------------------------------------------------------- scaling

@@ -50,6 +50,11 @@ def counting() -> Iterator[Callable[[], None]]:
         _left.reset(token)
 
 
+def is_known_true(x: Array) -> bool:
+    """Return whether a condition does not depend on data, and is true."""
+    return not is_traced(x) and bool(np.all(x))
+
+
 class Control(Layer):
     """An operator that runs the nodes of a network inside it."""
 

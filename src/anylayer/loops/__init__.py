@@ -23,6 +23,7 @@ The function returns false where an index that is read from data lies outside it
 is refused by name, with its source line.
 """
 
+from anylayer.loops import repeats  # noqa: F401 (it registers its operator)
 from anylayer.loops.cpp import TYPES, CppFunction, arguments_text, number, prelude, table_text, to_cpp
 from anylayer.loops.lower import lower
 from anylayer.loops.opened import Opened, at_fixed_sizes, opened

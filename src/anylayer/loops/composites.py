@@ -34,6 +34,7 @@ def expanded(graph: Graph) -> Graph:
     original. A graph without composite operators is returned as it is.
     """
     load_rules("loops")
+    graph = graph.with_loops(lambda o, body: replace(o, body=expanded(body)))
     for _ in range(_MAX_ROUNDS):
         load_rules("optimize", graph, "loops")
         rules = [r for r in RULES if "loops" in r.targets]

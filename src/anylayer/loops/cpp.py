@@ -22,6 +22,7 @@ from anylayer.loops.ir import (
     Let,
     Loop,
     LoopProgram,
+    Repeat,
     Return,
     Scalar,
     Set,
@@ -47,6 +48,8 @@ from anylayer.network import Array
 
 _INLINE = 1024
 """The largest number of elements of a table in the function; a larger one is a parameter."""
+_ON_STACK = 16
+"""The largest number of elements of a temporary array on the stack, which compilers may hold in registers."""
 _SHARED = 4096
 """The smallest number of iterations for which a loop is divided among threads."""
 
@@ -234,7 +237,10 @@ class _Printer(Printer):
 
     def temporary(self, b: Buffer) -> None:
         kind, count = TYPES[b.dtype.name], self.arithmetic.text(b.count)
-        self.line(f"const Memory<{kind}> {b.name}_memory({count});")
+        if b.count.constant is not None and 0 < b.count.constant <= _ON_STACK:
+            self.line(f"{kind} {b.name}_memory[{count}] = {{}};")
+        else:
+            self.line(f"const Memory<{kind}> {b.name}_memory({count});")
         self.line(f"{kind}* const {b.name} = &{b.name}_memory[0];")
 
     def loop(self, s: Loop) -> None:
@@ -275,6 +281,12 @@ class _Printer(Printer):
             self.line("if (outside >> 63) valid = false;")
         self.depth -= 1
         self.line("}));")
+
+    def repeat(self, s: Repeat) -> None:
+        name = self.arithmetic.names[s.var] = self.variable(0)
+        test = f"{name} < {self.scalar(s.limit)}"
+        test += "" if s.condition is None else f" && {self.scalar(s.condition)}"
+        self.block(f"for (int64_t {name} = 0; {test}; ++{name})", s.body, variables=1)
 
     def independent(self, variable: str, body: Sequence[Any]) -> None:
         """Write INDEPENDENT before a loop whose iterations store to different elements of arrays that it does not

@@ -8,7 +8,7 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.graph.sized import elements_of
-from anylayer.loops.ir import BOOL, Scalar
+from anylayer.loops.ir import Scalar
 from anylayer.loops.lowering import ELEMENTS, Element, Index, Lowering, Unsupported, elements, given
 from anylayer.loops.reciprocals import reciprocals
 
@@ -115,10 +115,7 @@ def _power(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Cast", "CastLike")
 def _cast(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    x, kind = low.element(given(op), index), op.outputs[0].dtype
-    if kind == BOOL and x.dtype != BOOL:
-        return low.scalars.truth("ne", x, low.scalars.const(0, x.dtype))
-    return low.scalars.cast(x, kind)
+    return low.scalars.cast(low.element(given(op), index), op.outputs[0].dtype)
 
 
 @elements("Clip")

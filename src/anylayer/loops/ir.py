@@ -170,10 +170,33 @@ class Return:
 
 
 @dataclass(slots=True, eq=False)
+class Break:
+    """End the innermost loop, which is not parallel."""
+
+
+@dataclass(slots=True, eq=False)
 class If:
     """Run `body` where a condition holds."""
 
     condition: Scalar
+    body: list[Any]
+
+
+@dataclass(slots=True, eq=False)
+class Branch(If):
+    """An If in which everything that only its body reads is computed."""
+
+
+@dataclass(slots=True, eq=False)
+class Repeat:
+    """Run `body` while a condition holds, at most `limit` times. `var` is the number of the iteration.
+
+    What the body reads does not change before its last statements, which write the values for the next iteration.
+    """
+
+    var: str
+    limit: Scalar
+    condition: Scalar | None
     body: list[Any]
 
 
@@ -205,7 +228,7 @@ class Loop:
         return [self.var, *(name for name, _ in self.more)]
 
 
-Statement = Comment | Store | Set | Sort | Suppress | If | Let | Loop
+Statement = Comment | Store | Set | Sort | Suppress | Break | If | Repeat | Let | Loop
 ROUTINES = (Sort, Suppress)
 """Statements that call a function with loops of its own."""
 
@@ -289,9 +312,10 @@ def atoms_of(e: Expression) -> Iterator[Atom]:
 def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
     """Yield the scalars that statements use, including those inside loops."""
     for s in statements:
-        if isinstance(s, Loop):
+        if isinstance(s, (Loop, Repeat)):
+            yield from () if isinstance(s, Loop) else (x for x in (s.limit, s.condition) if x is not None)
             yield from scalars_of(s.body)
-        elif not isinstance(s, (Comment, *ROUTINES)):
+        elif not isinstance(s, (Break, Comment, *ROUTINES)):
             yield s.condition if hasattr(s, "condition") else s.value
             yield from scalars_of(getattr(s, "body", ()))
 

@@ -24,6 +24,7 @@ from anylayer.loops.intervals import LARGEST_SIZE
 from anylayer.loops.ir import (
     CHECKS,
     DTYPES,
+    INT,
     NEAR,
     Argument,
     Buffer,
@@ -78,24 +79,8 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
         low.all.append(low.buffers[value])
     targets = [_port(a, "output", by_element) for a in outputs]
     low.all.extend(targets)
-    for value, target in zip(graph.outputs, targets):
-        low.wanted.setdefault(value, target)
     low.splits = not by_element or len({a.shape for a in outputs}) > 1
-    held = held_by_element(graph) if by_element else _values_in_memory(graph)
-    rows = _rows(graph, held) if by_element else {}
-    if rows:
-        held = {v: why for v, why in held.items() if why != "often read"}
-    waiting: list[tuple[Value, Buffer]] = []
-    for op in graph.ops:
-        with _naming(op):
-            _one(low, op, held, waiting)
-    _store(low, waiting)
-    for value, target in zip(graph.outputs, targets):
-        if low.buffers.get(value) is not target:
-            if value in rows:
-                row_copies(low, value, target, rows[value])
-            else:
-                copies(low, value, target)
+    append_graph(low, list(zip(graph.outputs, targets)))
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
     used |= {b for s in routines_of(low.body) for b in s.buffers}
@@ -114,6 +99,28 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     )
 
 
+def append_graph(low: Lowering, targets: Sequence[tuple[Value, Buffer]]) -> None:
+    """Append the loops that compute the graph of a lowering. targets: its outputs, with the buffer of each."""
+    graph = low.graph
+    for value, target in targets:
+        low.wanted.setdefault(value, target)
+    held = held_by_element(graph) if low.by_element else _values_in_memory(graph)
+    rows = _rows(graph, held) if low.by_element else {}
+    if rows:
+        held = {v: why for v, why in held.items() if why != "often read"}
+    waiting: list[tuple[Value, Buffer]] = []
+    for op in graph.ops:
+        with naming(op):
+            _one(low, op, held, waiting)
+    _store(low, waiting)
+    for value, target in targets:
+        if low.buffers.get(value) is not target:
+            if value in rows:
+                row_copies(low, value, target, rows[value])
+            else:
+                copies(low, value, target)
+
+
 def _port(argument: Argument, kind: str, pitched: bool) -> Buffer:
     """Return the buffer of an input or output. If `pitched`, its strides are symbols, which the printer names."""
     pitches = [symbol(f"{argument.name}.{axis}") for axis in range(len(argument.shape))] if pitched else []
@@ -121,7 +128,7 @@ def _port(argument: Argument, kind: str, pitched: bool) -> Buffer:
     return Buffer(argument.name, argument.dtype, argument.shape, kind, None, tuple(pitches), start)
 
 
-class _naming:
+class naming:
     """A context that names the operator and its line in an error."""
 
     def __init__(self, op: Op) -> None:
@@ -169,7 +176,8 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[V
             shape = sizes_of(value)
             if low.by_element or any(sizes_of(v) != shape for v, _ in waiting) or _reads(low, value, waiting):
                 _store(low, waiting)
-            waiting.append((value, buffer))
+            if value.dtype != INT or value.shape or low.by_element or low.element(value, []).op != "index":
+                waiting.append((value, buffer))  # otherwise, its consumers know its range
 
 
 def _reads(low: Lowering, value: Value, waiting: Sequence[tuple[Value, Buffer]]) -> bool:
@@ -193,7 +201,7 @@ def _store(low: Lowering, waiting: list[tuple[Value, Buffer]]) -> None:
     def stores(index: Index) -> list[Statement]:
         statements: list[Statement] = []
         for value, buffer in values:
-            with _naming(low.graph.producers[value]):
+            with naming(low.graph.producers[value]):
                 statements.append(Store(buffer, buffer.offset(index), low.element(value, index)))
         return statements
 

@@ -4,11 +4,12 @@ loops.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,16 +22,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import (
-    Buffer,
-    Comment,
-    Local,
-    Loop,
-    Scalar,
-    Statement,
-    Store,
-    substituted,
-)
+from anylayer.loops.ir import Buffer, Comment, Local, Loop, Scalar, Statement, Store, substituted
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
 from anylayer.loops.space import Space
@@ -48,6 +40,7 @@ instructions only of innermost loops."""
 _MAX_CUTS = 4
 """The largest number of indices at which a loop is cut, so that the code stays short."""
 Index = list[Expression]
+ElementAt = Callable[[Sequence[Expression]], Scalar]
 T = TypeVar("T")
 Element = Callable[["Lowering", Op, int, Index], Scalar]
 ELEMENTS: dict[str, Element] = {}
@@ -133,6 +126,7 @@ class Lowering:
         self.scalars = Scalars(self.space, near=by_element)
         self.buffers: dict[Value, Buffer] = {}
         self.wanted: dict[Value, Buffer] = {}
+        self.inputs: Mapping[Value, ElementAt] = {}
         self.all: list[Buffer] = []
         self.body: list[Statement] = []
         self.places: dict[str, None] = {}
@@ -141,7 +135,17 @@ class Lowering:
         self._found: dict[Any, Scalar] = {}
         self._scopes: list[_LoopBody] = []
         self._tables: dict[Value, Buffer] = {}
-        self._count = 0
+        self._count = count(1)
+
+    def inside(self, graph: Graph, inputs: Mapping[Value, ElementAt]) -> Lowering:
+        """Return the lowering of a graph inside this one, whose statements become the body of another one.
+
+        inputs: functions that return the elements of inputs of the graph that are not in memory.
+        """
+        inner = copy.copy(self)
+        inner.graph, inner.buffers, inner.wanted, inner.body, inner.places = graph, {}, {}, [], {}
+        inner._found, inner._scopes, inner.inputs = {}, [], inputs
+        return inner
 
     # ----------------------------------------------------------------- elements
 
@@ -152,6 +156,8 @@ class Lowering:
             return self.scalars.load(buffer, buffer.offset(index))
         if value.const is not None:
             return self.constant(value, index)
+        if value in self.inputs:
+            return self.inputs[value](index)
         key = (value, tuple(index))
         scalar = self._found.get(key)
         if scalar is None:
@@ -274,8 +280,7 @@ class Lowering:
 
     def name(self, stem: str) -> str:
         """Return a name that is not used yet."""
-        self._count += 1
-        return f"{stem}{self._count}"
+        return f"{stem}{next(self._count)}"
 
     def new_buffer(self, value: Value) -> Buffer:
         """Return a buffer for a value: the output that it belongs to, or a temporary one."""

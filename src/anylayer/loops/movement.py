@@ -236,8 +236,14 @@ def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     x, indices = given(op), given(op, 1)
     axis = op["axis"] % len(x.shape)
     rank = len(indices.shape)
-    place = position(low, indices, index[axis : axis + rank], size_of(x.shape[axis]))
-    return low.element(x, [*index[:axis], place, *index[axis + rank :]])
+    size = size_of(x.shape[axis])
+    place = position(low, indices, index[axis : axis + rank], size)
+    element = low.element(x, [*index[:axis], place, *index[axis + rank :]])
+    checks = low.scalars.behind(place) if size.constant == 1 else ()
+    for check in checks:  # an index that can only be 0 may be left out of the position, but must still be checked
+        inside = low.scalars.call("ge", BOOL, check, low.scalars.const(0, INT))
+        element = low.scalars.call("where", element.dtype, inside, element, low.scalars.const(0, element.dtype))
+    return element
 
 
 def position(low: Lowering, indices: Value, index: Index, size: Expression) -> Expression:
@@ -316,15 +322,21 @@ def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @nests("ScatterElements")
 def _scatter_elements(low: Lowering, op: Op) -> None:
+    write_elements(low, op, copied(low, op))
+
+
+def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
+    """Append the writes of a ScatterElements to a buffer with the elements of its first input, in their order."""
     x, indices, updates = (given(op, i) for i in range(3))
-    how = op["reduction"]
-    axis = op["axis"] % len(x.shape)
-    buffer = copied(low, op)
+    how, shape = op["reduction"], sizes_of(x)
+    axis = op["axis"] % len(shape)
+    data = buffer if buffer.shape == shape else Buffer("", x.dtype, shape, "")
 
     def store(index: Index) -> list[Statement]:
         there = list(index)
-        there[axis] = position(low, indices, index, size_of(x.shape[axis]))
-        return [Store(buffer, buffer.offset(there), low.element(updates, index), "" if how == "none" else how)]
+        there[axis] = position(low, indices, index, shape[axis])
+        value = low.scalars.cast(low.element(updates, index), buffer.dtype)
+        return [Store(buffer, data.offset(there), value, "" if how == "none" else how)]
 
     low.fill(sizes_of(indices), store)
     _in_order(low)

@@ -293,6 +293,8 @@ def difference(a: Graph, b: Graph, changed: dict[Value, Value] | None = None) ->
         if o.op != q.op or repr(o.attrs) != repr(q.attrs) or not known or not shapes:
             line = f" at {o.place}" if o.place else ""
             return f"operator {o.op}{line} is another one at other sizes, or has other numbers"
+        if o.body is not None and q.body is not None and (problem := difference(o.body, q.body)):
+            return problem
         same.update(zip(o.outputs, q.outputs))
     outputs = all(_equal(v, w, same, changed) for v, w in zip(a.outputs, b.outputs))
     return "" if outputs and len(a.outputs) == len(b.outputs) else "it returns other arrays at other sizes"

@@ -11,12 +11,14 @@ import numpy as np
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import (
+    Break,
     Buffer,
     Comment,
     If,
     Let,
     Loop,
     LoopProgram,
+    Repeat,
     Return,
     Scalar,
     Set,
@@ -90,6 +92,10 @@ class Printer(ABC):
         """Write an NMS. Programs that are lowered by element contain none."""
         raise NotImplementedError
 
+    def repeat(self, s: Repeat) -> None:
+        """Write a Repeat. Programs that are lowered by element contain none."""
+        raise NotImplementedError
+
     def place(self, buffer: Buffer, offset: Expression) -> str:
         """Return the expression of the element at an offset of a buffer, which can be read or assigned to."""
         return f"{buffer.name}[{self.arithmetic.text(offset)}]"
@@ -161,10 +167,14 @@ class Printer(ABC):
             self.assign(s.local.name, s.value, s.how, self.scalar(s.value))
         elif isinstance(s, Return):
             self.line(f"return {self.scalar(s.value)};")
+        elif isinstance(s, Break):
+            self.line("break;")
         elif isinstance(s, If):
             self.block(f"if ({self.scalar(s.condition)})", s.body)
         elif isinstance(s, Loop):
             self.loop(s)
+        elif isinstance(s, Repeat):
+            self.repeat(s)
         elif isinstance(s, Sort):
             self.sort(s)
         elif isinstance(s, Suppress):

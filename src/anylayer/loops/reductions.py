@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
-from anylayer.loops.ir import INT, Buffer, If, Local, Scalar, Set, Sort, Statement, Store
+from anylayer.loops.ir import INT, Break, Buffer, If, Local, Scalar, Set, Sort, Statement, Store
 from anylayer.loops.lowering import (
     INLINED,
     Index,
@@ -360,12 +360,15 @@ def _arg(low: Lowering, op: Op) -> None:
     name, k = low.variable(shape[axis])
     index[axis] = k
     value = low.element(x, index)
-    best, at = Local(low.name("best"), x.dtype), Local(low.name("at"), INT)
+    best, at = Local(low.name("best"), x.dtype), Local(low.name("place"), INT)
     held = low.scalars.local(best)
     taken = _before(low, value, held, op.op == "ArgMax")
     if last:
         taken = low.scalars.truth("not", _before(low, held, value, op.op == "ArgMax"))
     inner = If(taken, [Set(best, value, ""), Set(at, low.scalars.index(k), "")])
+    if op.op == "ArgMax" and not last and x.dtype.kind == "f" and shape[axis].constant != 1:
+        inner.condition = low.scalars.truth("not", low.scalars.truth("le", value, held))
+        inner.body.append(If(low.scalars.truth("ne", value, value), [Break()]))  # the first NaN is the largest
     body: list[Statement] = [
         Set(best, start, "="),
         Set(at, low.scalars.const(0, INT), "="),

@@ -121,6 +121,8 @@ class Scalars:
         kind = np.dtype(dtype)
         if x.dtype == kind:
             return x
+        if kind == BOOL:
+            return self.truth("ne", x, self.const(0, x.dtype))
         if x.op == "const" or (x.op == "index" and x.data.constant is not None):
             value = x.data if x.op == "const" else x.data.constant
             if kind.kind == "f" or float(value).is_integer():

@@ -5,11 +5,12 @@ A Let is placed in the outermost loop body in which all operands of its scalar a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from anylayer.graph.expressions import Expression
-from anylayer.loops.ir import Comment, If, Let, Loop, LoopProgram, Scalar, Set, Statement, Store
+from anylayer.loops.ir import Branch, Comment, If, Let, Loop, LoopProgram, Repeat, Scalar, Set, Statement, Store
 
 _Path = list[tuple[list[Any], Any]]
 """The bodies around a statement, outermost first, each with the statement of it that leads inside."""
@@ -17,14 +18,7 @@ _Path = list[tuple[list[Any], Any]]
 
 def scheduled(program: LoopProgram) -> list[Statement]:
     """Return the statements of a program with a Let for each scalar that needs a variable."""
-    statements: list[Statement] = []
-    namer = _Scheduler(program)
-    for statement in program.body:
-        if isinstance(statement, Comment):
-            statements.append(statement)
-        else:
-            statements.extend(namer.one(statement))
-    return statements
+    return _Scheduler(program).all(program.body)
 
 
 class _Scheduler:
@@ -42,6 +36,21 @@ class _Scheduler:
         self.named: set[tuple[int, Scalar]] = set()
         self.top: set[Scalar] = set()
         self.pinned: dict[Scalar, bool] = {}
+
+    def all(self, body: Sequence[Statement]) -> list[Statement]:
+        """Return top-level statements, or those of a body that is a scope of its own, with their lets."""
+        statements: list[Statement] = []
+        for s in body:
+            if isinstance(s, Comment):
+                statements.append(s)
+            elif isinstance(s, (Branch, Repeat)):
+                statements += self.one(replace(s, body=[]))
+                outer, self.top = self.top, {*self.top}
+                statements[-1] = replace(s, body=self.all(s.body))
+                self.top = outer
+            else:
+                statements += self.one(s)
+        return statements
 
     def one(self, statement: Statement) -> list[Statement]:
         """Return a top-level statement with its lets."""
@@ -62,8 +71,8 @@ class _Scheduler:
 
     def roots(self, leaf: Any) -> list[Scalar]:
         """Return the scalars that a statement itself uses."""
-        if isinstance(leaf, If):
-            return [leaf.condition]
+        if isinstance(leaf, (If, Repeat)):  # each iteration computes the condition of a Repeat
+            return [leaf.condition if isinstance(leaf, If) else leaf.limit]
         scalars = [leaf.value]
         if isinstance(leaf, Store):
             scalars += self.of_expression(leaf.offset)
@@ -142,7 +151,7 @@ class _Scheduler:
 def _leaves(body: list[Any], path: _Path) -> Iterator[tuple[Any, _Path]]:
     for s in body:
         here = [*path, (body, s)]
-        if isinstance(s, (If, Store, Set)):
+        if isinstance(s, (If, Repeat, Store, Set)):
             yield s, here
         if isinstance(s, (If, Loop)):
             yield from _leaves(s.body, here)

@@ -10,10 +10,11 @@ import numpy as np
 
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.plan import Plan, make_plan
-from anylayer.engines import Program, general, load_engine
+from anylayer.engines import Program, general, layer_engines, load_engine
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph
 from anylayer.network import Array, Network, Shape, TensorType
+from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, PlanRunner
 
 InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
@@ -44,7 +45,15 @@ class Compilation:
         def compile_graph(graph: Graph) -> Program:
             return load_engine(general()[0] if engine == "auto" else engine).compile(graph, 1)
 
-        return make_plan(self.network, self.definitions, types, self.outputs, check=compile_graph)
+        def compile_layer(graph: Graph) -> Program:
+            engines = layer_engines(graph)
+            need(engines, "no engine compiles code for layers", EngineError)
+            name, layer_engine = next(iter(engines.items()))
+            return layer_engine.compile(simplify(graph, name), 1)
+
+        has_regions = engine == "auto" and self.device in ("", "cpu") and not self.exact
+        check = (compile_graph, compile_layer) if has_regions else (compile_graph,)
+        return make_plan(self.network, self.definitions, types, self.outputs, check=check)
 
     def runner(self, plan: Plan, engine: str) -> PlanRunner:
         """Compile a plan on an engine."""

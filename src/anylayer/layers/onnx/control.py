@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.layer import Node, attribute, layer
-from anylayer.layers._control import MAX_STEPS, Control, Growth, counting, stack
+from anylayer.layers._control import MAX_STEPS, Control, Growth, counting, is_known_true, stack
 from anylayer.libraries.onnx import latest
 from anylayer.network import Array, Network, Subgraph
 
@@ -23,8 +23,8 @@ class _Control(Control):
         super().prepare(node, dialect)
 
 
-def _keeps_condition(network: Network) -> bool:
-    """Return whether the body of a Loop returns the condition that it gets."""
+def _source_of_condition(network: Network) -> int:
+    """Return the number of the input that the body of a Loop returns as the condition; -1 if it computes it."""
     need(
         len(network.inputs) >= 2 and len(network.outputs) >= 1,
         "its body must have the step and the condition as inputs, and return a condition",
@@ -33,7 +33,7 @@ def _keeps_condition(network: Network) -> bool:
     name = next(iter(network.outputs.values()))
     while (node := producers.get(name)) is not None and node.type == "Identity":
         name = node.inputs[0]
-    return name == list(network.inputs)[1]
+    return list(network.inputs).index(name) if name in network.inputs else -1
 
 
 @layer("If")
@@ -75,7 +75,9 @@ class Loop(_Control):
             return self.inside(self.body, first, [*[None] * len(arguments), *captured])
 
         others, rows = inputs[len(arguments) :], self.outputs - len(states)
-        runs_on = _keeps_condition(self.body.network)
+        source = _source_of_condition(self.body.network)
+        captured = others[source - 2 - len(states)] if source >= 2 + len(states) else None
+        runs_on = source == 1 or (captured is not None and is_known_true(captured))
         return self.loop(step, limit, condition, states, others, rows, runs_on=runs_on)
 
 

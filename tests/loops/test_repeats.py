@@ -1,0 +1,230 @@
+"""The operator Loop in generated C++ code, compared with NumPy: states in place, conditions, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.compile.plan import make_plan
+from anylayer.compile.regions import find_regions, kinds_of_regions
+from anylayer.errors import EngineError
+from anylayer.loops import lower, to_cpp
+from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
+from tests.loops.harness import needs_compiler
+from tests.tracing import test_recorded_loops as recorded
+from tests.tracing.test_recorded_loops import N, given, several
+from tests.tracing.test_selections import traced
+
+pytestmark = needs_compiler
+Function = Callable[[Array], Any]
+OTHERS: list[Function] = [
+    recorded.flags_in_a_list,
+    recorded.scores_set_to_zero,
+    recorded.loop_in_a_side,
+    recorded.halves,
+    recorded.through_a_closure_and_a_view,
+    recorded.best_path,
+]
+CASES: list[Function] = []
+ROWS = 8 * N
+
+
+def many() -> list[Array]:
+    """Return detections (ROWS, 5): those of all inputs of the other functions, in several orders, and none."""
+    rows = np.concatenate(given())
+    return [rows, rows[::-1].copy(), rows * 0, np.random.default_rng(0).permutation(rows)]
+
+
+def case(function: Function) -> Function:
+    """Add a function of detections (ROWS, 5), boxes and scores, to the cases."""
+    CASES.append(function)
+    return function
+
+
+@case
+def two_sides_write(dets: Array) -> Any:
+    high, low, at = np.zeros(ROWS, np.float32), np.zeros((ROWS, 2), np.float32), 0
+    for i in range(ROWS):
+        if dets[i, 4] > 0.5:
+            high[at] = np.exp(dets[i, 4])
+            at += 1
+        else:
+            low[i, 1] = dets[i, 0]
+            if dets[i, 0] > 10:
+                low[i, 0] = at
+    return high, low, np.array([at])
+
+
+@case
+def reads_what_it_writes(dets: Array) -> Any:
+    counts, last = np.zeros(5, np.int64), np.zeros(ROWS, np.float32)
+    for i in range(ROWS):
+        k = np.argmax(dets[i])
+        if dets[i, k] > 0.3:
+            counts[k] += 1
+            last[i] = counts[k] * 2 + counts[0]
+    return counts, last
+
+
+@case
+def reads_between_two_writes(dets: Array) -> Any:
+    y = dets[:, 4].copy()
+    for i in range(ROWS):
+        if y[i] > 0.2:
+            y[0] = y[i] + 1
+            y[ROWS - 1 - i] = y[0] * 2
+    return y
+
+
+@case
+def exchanged_rows(dets: Array) -> Any:
+    y = dets.copy()
+    for i in range(ROWS):
+        j = np.argmax(np.where(np.arange(ROWS) >= i, y[:, 4], -1))
+        if y[j, 4] > y[i, 4]:
+            row = y[i].copy()
+            y[i] = y[j]
+            y[j] = row
+    return y
+
+
+@case
+def exchanged_numbers(dets: Array) -> Any:
+    a, b, steps = dets[0, 0], dets[0, 1] + 1, 0
+    while a < 1e30 and steps < 5000:
+        a, b = b, a + b
+        steps += 1
+    return a, b, np.int64(steps)
+
+
+@case
+def found_in_a_grid(dets: Array) -> Any:
+    found, at = np.zeros((2 * ROWS, 2), np.float32), 0
+    inside = np.zeros((ROWS, 5), bool)
+    for i in range(ROWS):
+        for j in range(5):
+            if dets[i, j] > 0.4:
+                found[at % (2 * ROWS), 0] = i
+                found[at % (2 * ROWS), 1] = dets[i, j]
+                inside[i, j] = True
+                at += 1
+    return found, inside, np.int64(at)
+
+
+@case
+def sums_of_neighbours(dets: Array) -> Any:
+    y = dets[:, 4].copy()
+    for _ in range(9):
+        for i in range(1, ROWS):
+            if y[i] < y[i - 1]:
+                y[i] = y[i - 1] + y[i]
+            else:
+                y[i - 1] = y[i]
+    return y, y[3:].max()
+
+
+@case
+def as_many_steps_as_another_loop_says(dets: Array) -> Any:
+    y, total = dets[:, 4].copy(), 0.0
+    for i in range(ROWS):
+        for j in range(i + 1, ROWS):
+            if y[j] > y[i] + 0.1:
+                total += float(y[j])
+                y[j] = y[i] - 1
+    return y, np.float64(total)
+
+
+@pytest.mark.parametrize("function", [*OTHERS, *CASES], ids=lambda f: f.__name__)
+def test_matches_numpy(function: Function) -> None:
+    inputs = given() if function in OTHERS else many()
+    graph = traced(function, [TensorType(inputs[0].shape, np.dtype("f4"))])
+    assert any(o.op == "Loop" for o in graph.ops) or function is recorded.best_path
+    for dets in inputs:
+        for got, want in zip(run_graph(graph, [dets], "cpp"), several(function(dets.copy())), strict=True):
+            want = np.asarray(want)
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+def test_single_elements_are_written_in_place() -> None:
+    text = to_cpp(lower(traced(found_in_a_grid, [TensorType((ROWS, 5), np.dtype("f4"))])), "f").text
+    inner = text.split("for (int64_t j", 1)[1]
+    assert "if (" in inner and "output0[" in inner.split("if (", 1)[1]
+    assert f"< {4 * ROWS}; ++" not in inner  # no copy of the array
+
+
+def test_index_of_an_axis_of_size_1_is_checked() -> None:
+    def second(x: Array) -> Any:
+        return x[:1][x[1].astype(np.int64)] + 1
+
+    graph = traced(second, [TensorType((2,), np.dtype("f4"))])
+    assert run_graph(graph, [np.array([5, 0], np.float32)], "cpp") == [6]
+    with pytest.raises(EngineError, match="outside its axis"):
+        run_graph(graph, [np.array([5, 1], np.float32)], "cpp")
+
+
+def test_endless_loop_is_an_error() -> None:
+    def endless(x: Array) -> Any:
+        steps = 0
+        while x.max() > 0:
+            x = x * np.float32(0.5) + x * np.float32(0.5)
+            steps += 1
+        return x, np.int64(steps)
+
+    graph = traced(endless, [TensorType((3,), np.dtype("f4"))])
+    assert run_graph(graph, [np.zeros(3, np.float32)], "cpp")[1] == 0
+    with pytest.raises(EngineError, match="an index that is read from data lies outside its axis"):
+        run_graph(graph, [np.ones(3, np.float32)], "cpp")
+
+
+def test_index_out_of_range_is_an_error() -> None:
+    def places(x: Array) -> Any:
+        found = np.zeros(4, np.float32)
+        for i in range(ROWS):
+            if x[i] > 0:
+                found[x[i].astype(np.int64)] = i
+        return found
+
+    graph = traced(places, [TensorType((ROWS,), np.dtype("f4"))])
+    x = np.arange(ROWS, dtype=np.float32) % 4
+    np.testing.assert_array_equal(run_graph(graph, [x], "cpp")[0], places(x))
+    x[3] = 4
+    with pytest.raises(EngineError, match="outside its axis"):
+        run_graph(graph, [x], "cpp")
+
+
+@pytest.mark.parametrize("function", [recorded.flags_and_continue, recorded.repeated_labels])
+def test_rows_whose_number_depends_on_data_are_refused(function: Function) -> None:
+    graph = traced(function, [TensorType((N, 5), np.dtype("f4"))])
+    with pytest.raises(EngineError, match="engine 'cpp' needs sizes that are known"):
+        run_graph(graph, [given()[0]], "cpp")
+
+
+def test_loops_of_a_file_stay_loops_and_are_a_region(tmp_path: Path) -> None:
+    rows = many()[0]
+    anylayer.export(found_in_a_grid, rows, path=tmp_path / "found.onnx")
+    net = anylayer.read(tmp_path / "found.onnx")
+    plan = make_plan(net.network, net.definitions, net.network.inputs, net.network.outputs)
+    assert kinds_of_regions(plan, find_regions(plan).regions)
+    found = net.compile("cpp")({"dets": rows}).values()
+    for got, want in zip(found, found_in_a_grid(rows), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_first_nan_is_the_largest() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 6, 4)).astype(np.float32)
+    x[0, 4, 1] = x[1, 2:5, 2] = x[2, 0, :] = np.nan
+    x[2, :, 3] = -np.inf
+
+    def places(v: Array) -> Any:
+        return np.argmax(v, axis=0), np.argmax(v, axis=1), np.argmax(v, axis=2), np.argmax(v[:1], axis=0)
+
+    graph = traced(places, [TensorType.of(x.shape)])
+    for got, want in zip(run_graph(graph, [x], "cpp"), places(x), strict=True):
+        np.testing.assert_array_equal(got, want)
