@@ -10,6 +10,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array
+from anylayer.tracing import decisions
 from tests.engine_names import GENERAL, program_of
 
 from .test_decisions import Function, traced
@@ -226,9 +227,14 @@ def test_refused_with_a_remedy(function: Function, rule: str) -> None:
         traced(function)
 
 
-def test_code_without_source_has_the_limit() -> None:
+def test_code_without_source_has_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not run again for each path with its code changed, because there is nothing to change."""
+    runs: list[Any] = []
+    call_once = decisions._Paths.call_once
+    monkeypatch.setattr(decisions._Paths, "call_once", lambda *args: runs.append(args) or call_once(*args))
     space: dict[str, Any] = {}
     exec("def f(x):\n    y = x\n" + "".join(f"    if x.ravel()[{i}] > 0:\n        y = y + {i}\n" for i in range(9))
          + "    return y\n", space)  # fmt: skip
     with pytest.raises(TraceError, match="more than 64 paths"):
         traced(space["f"])
+    assert len(runs) < 2 * decisions.MAX_PATHS + 9, len(runs)

@@ -52,6 +52,22 @@ def backwards(x: Array) -> Any:
 
 
 @case
+def backwards_by_two(x: Array) -> Any:
+    h = np.zeros(x.shape[0], np.float32)
+    for t in range(x.shape[1] - 1, -1, -2):
+        h = np.maximum(np.float32(0.5) * h, x[:, t])
+    return h
+
+
+@case
+def from_the_middle(x: Array) -> Any:
+    h = np.zeros(x.shape[0], np.float32)
+    for t in range(x.shape[1] // 2, x.shape[1]):
+        h = np.float32(0.5) * h + x[:, t]
+    return h
+
+
+@case
 def writes_columns(x: Array) -> Any:
     y = x.copy()
     for t in range(1, x.shape[1]):

@@ -149,7 +149,7 @@ class Run:
 
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 """The run that answers decisions; None where they are refused."""
-_changes: ContextVar[str] = ContextVar("changes", default="")
+_changes: ContextVar[tuple[str, set[str]]] = ContextVar("changes", default=("", set()))
 
 
 def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -190,7 +190,7 @@ def too_many(decisions: Sequence[Decision]) -> TraceError:
 @contextmanager
 def change_code(how: str) -> Iterator[None]:
     """Let copies of the user's functions join their ifs inside the context, with "loops" also record loops."""
-    token = _changes.set(how)
+    token = _changes.set((how, set()))
     try:
         yield
     finally:
@@ -199,7 +199,12 @@ def change_code(how: str) -> Iterator[None]:
 
 def changes_code() -> str:
     """Return how copies of the user's functions are changed: "ifs", "loops" or ""."""
-    return _changes.get()
+    return _changes.get()[0]
+
+
+def changed_functions() -> set[str]:
+    """Return the names of the functions that the running trace has changed."""
+    return _changes.get()[1]
 
 
 class TooManyPaths(JoinError):
@@ -326,7 +331,7 @@ class _Paths:
 
     def call_once(self, run: Run) -> list[Value] | None:
         self.runs.append(run)
-        if len(self.runs) > MAX_PATHS:
+        if len(self.runs) > (1 if changes_code() and not changed_functions() else MAX_PATHS):
             raise too_many([d for earlier in self.runs for d in earlier.taken])
         token = current_run.set(run)
         try:

@@ -135,9 +135,11 @@ def _range(args: Sequence[Any]) -> Items:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     if type(step) is PythonNumber or not step:
         raise refusal("the step of a range depends on data; use a fixed step")
-    n = (stop - start + (step - (1 if step > 0 else -1))) // step
+    distance, width = (stop - start, step) if step > 0 else (start - stop, -step)
+    n = (distance + width - 1) // width
     steps = extreme("max", n, 0) if type(n) is Size else np.maximum(as_arrays(n), 0)
-    return Items(steps, lambda k: start + k * step)
+    first = _size(start) if type(start) is Size else start
+    return Items(steps, lambda k: first + k * step)
 
 
 def iter_of(x: Items) -> Iterator[Any]:

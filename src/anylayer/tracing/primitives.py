@@ -18,7 +18,15 @@ from anylayer.graph.operators import ELEMENTWISE, MOVES
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import sized_array
 from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, stand_for
-from anylayer.graph.symbolic import is_symbolic, is_zero, plain, same, same_shape, symbolic_shape
+from anylayer.graph.symbolic import (
+    depends_on_data,
+    is_symbolic,
+    is_zero,
+    plain,
+    same,
+    same_shape,
+    symbolic_shape,
+)
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dtypes import I4, I8, NATIVE, compute_dtype
@@ -269,9 +277,10 @@ def slices(x: Array, bounds: Sequence[tuple[int, int, int, int]]) -> Array:
 def _smaller_top_k(x: TracedArray, axis: int, n: int) -> Array | None:
     """Return the first `n` results of a TopK along its axis as a TopK with k = n, or None.
 
-    All but one are as slow as all, and a loop that leaves out the last one computes the same in each iteration.
+    All but one are as slow as all, and a loop that takes or leaves out an element computes the same in each
+    iteration.
     """
-    producer = _producer_if(x, "TopK")
+    producer = None if is_one(n) and depends_on_data(x.shape[axis]) else _producer_if(x, "TopK")
     size, first = plain((x.shape[axis], n))
     if producer is None or producer["axis"] != axis or size - first == 1:
         return None

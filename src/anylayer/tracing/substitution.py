@@ -28,7 +28,7 @@ from anylayer.graph.ir import Graph
 from anylayer.graph.symbolic import as_index
 from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.decisions import changes_code
+from anylayer.tracing.decisions import changed_functions, changes_code
 from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
 from anylayer.tracing.python_numbers import MATH, PythonNumber
@@ -259,6 +259,8 @@ class Counterparts:
             new_cells = tuple(self._cell(c, name) for c, name in zip(cells, f.__code__.co_freevars))
         space = vars(self._module(f.__globals__)) if users else f.__globals__
         code = tracing.changed_code.with_changed_code(f.__code__) if users and changes_code() else f.__code__
+        if code != f.__code__:
+            changed_functions().add(f.__qualname__)
         new = types.FunctionType(code, space, f.__name__, None, new_cells or None)
         new.__qualname__, new.__module__, new.__doc__ = f.__qualname__, f.__module__, f.__doc__
         new.__annotations__ = f.__annotations__

@@ -42,7 +42,7 @@ def greedy_from_the_back(dets):
     return np.array(picked)
 
 
-@wild(scored, "two iterations compute 'order'")
+@wild(scored)
 def confident_then_greedy(boxes, scores):
     sure = scores > 0.5
     boxes, scores = boxes[sure], scores[sure]
@@ -98,7 +98,7 @@ def rows_that_shrink(dets):
     return np.stack(kept)
 
 
-@wild(classified, "two iterations compute 'order' in different ways")
+@wild(classified)
 def each_class_on_its_own(boxes, scores):
     results = []
     for label in range(1, scores.shape[1]):
