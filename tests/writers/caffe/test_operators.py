@@ -158,8 +158,8 @@ def test_other_dialects_express_or_refuse_operators(tmp_path: Path, dialect: str
         assert f"Caffe (dialect '{dialect}') has no " in str(error), "refused by name"
 
 
-def test_sums_are_split_for_readers_of_two_inputs_or_factors(tmp_path: Path) -> None:
-    """caffe2onnx leaves out factors and reads two inputs of sums; RKNN reads two factors."""
+def test_sums_are_split_for_readers_of_two_inputs(tmp_path: Path) -> None:
+    """caffe2onnx and RKNN leave out factors and read two inputs of a sum."""
     inputs = [noise(1, 3, 4, 5, seed=i) for i in range(3)]
 
     def function(x: Any, y: Any, z: Any) -> Any:
@@ -170,10 +170,9 @@ def test_sums_are_split_for_readers_of_two_inputs_or_factors(tmp_path: Path) -> 
     }
     assert layers == {
         "bvlc": ["Eltwise"],
-        "rknn": ["Eltwise", "Eltwise"],
+        "rknn": ["Power", "Eltwise", "Eltwise"],
         "caffe2onnx": ["Power", "Eltwise", "Eltwise"],
     }
-    assert check(tmp_path, lambda x, y, z: x + y + z, *inputs, dialect="rknn") == ["Eltwise"]
 
 
 @pytest.mark.parametrize("fields", ["coeff: 1 coeff: -2 coeff: 3", "operation: PROD", "operation: MAX", ""])
@@ -188,9 +187,8 @@ def test_eltwise_of_three_inputs_is_split_where_the_reader_needs_it(
     (tmp_path / "net.prototxt").write_text(text)
     anylayer.read(tmp_path / "net.prototxt").write(tmp_path / "out.prototxt", dialect=dialect)
     layers = anylayer.read(tmp_path / "out.prototxt", dialect=dialect).network.nodes
-    whole = "MAX" in fields or (dialect == "rknn" and "coeff" not in fields)
-    assert (max(len(n.inputs) for n in layers) == 3) == whole, [n.type for n in layers]
-    assert dialect == "rknn" or not any("coeff" in n.params.get("eltwise_param", {}) for n in layers)
+    assert (max(len(n.inputs) for n in layers) == 3) == ("MAX" in fields), [n.type for n in layers]
+    assert not any("coeff" in n.params.get("eltwise_param", {}) for n in layers)
 
 
 def test_transpose_without_permute_is_refused(tmp_path: Path) -> None:

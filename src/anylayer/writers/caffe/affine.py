@@ -62,11 +62,8 @@ def eltwise(
     if any(c != 1 for c in coeff) and not b.dialect.has_field("eltwise_param", "coeff"):
         scaled = (x if c == 1 else power(b, x, scale=float(c), suffix="scaled") for x, c in zip(xs, coeff))
         xs, coeff = list(scaled), ()
-    has_factors = any(c != 1 for c in coeff)
-    in_pairs = operation in b.dialect.in_pairs or (has_factors and "coeff" in b.dialect.in_pairs)
-    while in_pairs and len(xs) > 2:
-        xs = [eltwise(b, xs[:2], operation, coeff[:2], suffix="part"), *xs[2:]]
-        coeff = [1.0, *coeff[2:]] if has_factors else ()
+    while operation in b.dialect.in_pairs and len(xs) > 2:
+        xs = [eltwise(b, xs[:2], operation, suffix="part"), *xs[2:]]
     params: dict[str, Any] = {} if operation == "SUM" else {"operation": operation}
     if any(c != 1 for c in coeff):
         params["coeff"] = [float(c) for c in coeff]

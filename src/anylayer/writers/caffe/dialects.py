@@ -37,7 +37,7 @@ class Dialect:
     ignored then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
     layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
     that it lacks: "pooling_param.round_mode". in_pairs: the operations for which its Eltwise reads two inputs
-    only, and "coeff" where that holds for a sum with factors. whole_kernel: whether the mean of a pooling window
+    only; such a fork reads no factors. whole_kernel: whether the mean of a pooling window
     is divided by the size of the kernel also where the window reaches beyond the padding.
     """
 
@@ -141,7 +141,8 @@ DIALECTS = {
         Dialect("intel", lacks=_NEW, without=_NO_ROUND, fields={"batch_norm_param": {"engine": 4}}),
         Dialect("sophgo", floor=_ROUND, only=_SOPHGO, fields={"batch_norm_param": {"engine": 4}},
                 without=_names("batch_norm_param.update_global_stats"), whole_kernel=True),
-        Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL, in_pairs=_names("coeff")),
+        Dialect("rknn", floor=_ROUND, only=_RKNN, without=_NO_CEIL | {"eltwise_param.coeff"},
+                in_pairs=_names("SUM PROD")),
         Dialect("caffe2onnx", lacks=_NEW, without=_NO_ROUND | {"eltwise_param.coeff"},
                 in_pairs=_names("SUM PROD")),
         Dialect("opencv", floor=_CEIL, only=_OPENCV, fields={"pooling_param": {"ceil_mode": 13}},

@@ -113,7 +113,7 @@ def can_express(dialect: Dialect, node: Node) -> bool:
     written = (f"{m}.{n}" for m, values in messages.items() for n in values)
     eltwise = messages.get("eltwise_param", {})
     several = node.type == "Eltwise" and len(node.inputs) > 2
-    is_read = not (several and dialect.in_pairs & {eltwise.get("operation", "SUM"), *eltwise})
+    is_read = not (several and eltwise.get("operation", "SUM") in dialect.in_pairs)
     return dialect.has(node.type) and not dialect.without.intersection(written) and is_read
 
 

@@ -77,7 +77,9 @@ _RULES: dict[str, Rule] = {
         "reads neither transpose nor another axis than 1",
     ),
     "Scale": _scale,
-    "Eltwise": _unless(lambda p: len(as_list(p.get("coeff", []))) < 3, "reads at most two coefficients"),
+    "Eltwise": _unless(
+        lambda p: [*as_list(p.get("coeff", []))] in ([], [1, 1], [1, -1]), "ignores factors other than 1 and -1"
+    ),
     "Permute": _unless(lambda p: len(as_list(p.get("order", []))) == 4, "permutes four axes only"),
     "Concat": _unless(lambda p: "concat_dim" not in p, "does not read concat_dim; axis has the same meaning"),
 }
