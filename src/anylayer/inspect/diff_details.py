@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anylayer.graph.ir import Op
-from anylayer.graph.operators import PRODUCTS, REARRANGES, UNARY
+from anylayer.graph.operators import ARITHMETIC, PRODUCTS, REARRANGES, UNARY
 from anylayer.inspect.correspondence import best_fit
 from anylayer.inspect.listing import flat_params
 from anylayer.network import Array, TensorType, as_written
@@ -118,7 +118,7 @@ def _affine(nodes: Sequence[TracedNode]) -> _Affine | None:
 
 def _product(o: Op) -> _Affine | None:
     weights, bias = o.constant(1), o.constant(2)
-    if weights is None or o.op not in ("Conv", "Gemm", "MatMul") or (o.input(2) is not None and bias is None):
+    if weights is None or o not in PRODUCTS or (o.input(2) is not None and bias is None):
         return None
     is_plain = o.op == "Conv" or weights.ndim == 2
     if not is_plain or (o.op == "Gemm" and (o["alpha"], o["beta"], o["transA"]) != (1, 1, 0)):
@@ -155,7 +155,7 @@ def _changes(total: _Affine, o: Op) -> dict[str, Array]:
         factor = scale / np.sqrt(variance + o["epsilon"])
         total.norms.append(o)
         return {"factor": factor, "shift": bias - mean * factor}
-    if o.op not in ("Add", "Sub", "Mul", "Div") or len(numbers) != 1:
+    if o not in ARITHMETIC or len(numbers) != 1:
         return {}
     x, shape = numbers[0], o.outputs[0].shape
     axes = [axis for axis, d in enumerate((*[1] * (len(shape) - x.ndim), *x.shape)) if d != 1]
