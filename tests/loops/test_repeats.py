@@ -118,6 +118,18 @@ def found_in_a_grid(dets: Array) -> Any:
 
 
 @case
+def flags_of_close_ones(dets: Array) -> Any:
+    close = np.zeros(ROWS, np.bool_)
+    for i in range(ROWS):
+        if close[i]:
+            continue
+        for j in range(i + 1, ROWS):
+            if abs(dets[i, 0] - dets[j, 0]) < 4 and dets[i, 4] > dets[j, 4]:
+                close[j] = True
+    return ~close
+
+
+@case
 def sums_of_neighbours(dets: Array) -> Any:
     y = dets[:, 4].copy()
     for _ in range(9):
@@ -152,11 +164,13 @@ def test_matches_numpy(function: Function) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
-def test_single_elements_are_written_in_place() -> None:
-    text = to_cpp(lower(traced(found_in_a_grid, [TensorType((ROWS, 5), np.dtype("f4"))])), "f").text
-    inner = text.split("for (int64_t j", 1)[1]
-    assert "if (" in inner and "output0[" in inner.split("if (", 1)[1]
-    assert f"< {4 * ROWS}; ++" not in inner  # no copy of the array
+@pytest.mark.parametrize(("function", "elements"), [(found_in_a_grid, 4 * ROWS), (flags_of_close_ones, ROWS)])
+def test_single_elements_are_written_in_place(function: Function, elements: int) -> None:
+    text = to_cpp(lower(traced(function, [TensorType((ROWS, 5), np.dtype("f4"))])), "f").text
+    inner = text.split("for (int64_t j = 0; j < " if elements > ROWS else "for (int64_t j = 0; j < temp", 1)[1]
+    inner = inner.split("\n        }\n", 1)[0]
+    assert "if (" in inner and "[" in inner.split("if (", 1)[1]
+    assert f"< {elements}; ++" not in inner  # no copy of the array
 
 
 def test_index_of_an_axis_of_size_1_is_checked() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import groupby
 from math import prod
@@ -42,7 +42,7 @@ class _Write:
 def _loop(low: Lowering, op: Op) -> None:
     if op.body is None or low.by_element:
         raise Unsupported("a loop on data in a kernel for GPUs")
-    graph, count = op.body.twin(), int(op["states"])
+    graph, count = _with_choices(op.body), int(op["states"])
     if not all(size_of(v.shape[0]).symbols <= low.space.known.ranges.keys() for v in op.outputs[count:]):
         raise Unsupported("it stacks a number of rows that depends on data")
     before, after, rows = graph.inputs[2 : 2 + count], graph.outputs[1 : 1 + count], graph.outputs[1 + count :]
@@ -182,6 +182,24 @@ def _is_view(low: Lowering, value: Value) -> bool:
 
 
 # ------------------------------------------------------------------------ states in place
+
+
+def _with_choices(graph: Graph) -> Graph:
+    """Return a graph with Where in place of (m & a) | (~m & b), which np.where of booleans is recorded as."""
+    new = graph.twin()
+    new.ops = [_choice(graph, o) or o for o in graph.ops]
+    new.producers = {v: o for o in new.ops for v in o.outputs}
+    new.drop_dead()
+    return new
+
+
+def _choice(graph: Graph, o: Op) -> Op | None:
+    sides = [graph.producers.get(v) for v in o.inputs if v is not None] if o.op == "Or" else []
+    parts = [v for s in sides if s is not None and s.op == "And" for v in s.inputs]
+    inverse = graph.producers.get(parts[2]) if len(parts) == 4 and parts[2] is not None else None
+    if inverse is None or inverse.op != "Not" or inverse.first is not parts[0]:
+        return None
+    return replace(o, op="Where", inputs=[parts[0], parts[1], parts[3]])
 
 
 def _is_passed_on(graph: Graph, state: Value, end: Value) -> bool:
