@@ -268,7 +268,7 @@ def test_an_ir_refuses_numbers_that_bincount_may_not_count(tmp_path: Path) -> No
         (lambda b, s: [s * i for i in range(min(len(s[s > 0]), 1))] + [s], "cannot become a plain number here"),
         (lambda b, s: [s for _ in range(len(s[s > 0]) // 30)] + [s], "cannot become a plain number here"),
         (lambda b, s: s * len(["a", "bc"][min(len(s[s > 0]), 1)]), "cannot become a plain number here"),
-        (lambda b, s: [s] * (len(s[s > 0]) // 30 + 1), "cannot become a plain number here"),
+        (lambda b, s: [s] * (len(s[s > 0]) // 30 + 1), "can repeat a list of numbers of one type only"),
         (lambda b, s: s * (len(s[s > 0]) & 64), "cannot become a plain number here"),
     ],
 )

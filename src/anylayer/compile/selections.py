@@ -12,14 +12,14 @@ user's code are decisions: see anylayer.tracing.decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anylayer import compile as compilation
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
-from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, symbolic_trace
+from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
 from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
@@ -34,6 +34,7 @@ from anylayer.tracing.size_arithmetic import hold
 if TYPE_CHECKING:
     from anylayer.compile.symbolic import Trace
 
+R = TypeVar("R")
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
@@ -50,8 +51,8 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: 
     running = current_trace.get()
     if running is not None:
         running.decide = tracing.counts.decide_size
-        with limit_repetition():
-            return _check_conditions(trace(types), running, lambda _: trace(types))
+        with repeated_trace() as restart:
+            return _asking_masks(lambda: _check_conditions(trace(types), running, lambda _: trace(types)), restart)
     dims: list[Any] = [d for t in types for d in (*t.shape, *(t.elements or ())) if isinstance(d, Dim)]
     dims += [source for d in dims for source in d.base.sources]
     bases = {d.base for d in dims}
@@ -83,16 +84,34 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: 
         examples = {name: count.example for name, count in recorded.counts.items()}
         return compilation.symbolic.Trace(graph, examples, tuple(recorded.guards), recorded.ranges)
 
+    def whole() -> Graph:
+        first, second = traced(0), traced(1)
+        return compilation.symbolic.for_every_size(first, second, first.ranges, dims=dims)
+
     try:
-        with limit_repetition():
-            first, second = traced(0), traced(1)
-        graph = compilation.symbolic.for_every_size(first, second, first.ranges, dims=dims)
+        graph = _asking_masks(whole)
     except AnyLayerError:
         if plain is None:
             raise
         return plain
     graph.selects = plain is None
     return graph
+
+
+def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda: None) -> R:
+    """Return the result of an attempt in which `if mask.any()` is a question of a size, as `if len(x[mask])` is.
+
+    If it fails, another attempt takes its place, in which `if mask.any()` is a decision.
+    """
+    try:
+        with limit_repetition(), tracing.counts.questions_of_masks() as asked:
+            return attempt()
+    except AnyLayerError:
+        if not asked:
+            raise
+    restart()
+    with limit_repetition():
+        return attempt()
 
 
 def with_sizes(x: Any, kind: TensorType) -> Any:

@@ -159,11 +159,11 @@ class SymbolicTrace:
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
     sizes. `empty` are the selections that are empty in this trace. `filled` maps others to a least number: their
     masks select the first elements where they would select fewer. `ended` are the symbols of sizes inside of loops
-    that have ended. `fixes` is the first line that makes a plain number of an open size. `decide` answers a
-    comparison of sizes that depend on data by the user's code, or returns None. `asked` gets each condition on
-    such sizes that is not answered so, and the answer; if it returns True, the condition is answered as it is for
-    size 0. `layer` names the built-in layer that is traced, which is the place of its
-    conditions.
+    that have ended. `alike` maps the symbol of a size to another size that is 0 exactly where this one is. `fixes`
+    is the first line that makes a plain number of an open size. `decide` answers a comparison of sizes that depend
+    on data by the user's code, or returns None. `repeat` returns a list times such a size. `asked` gets each
+    condition on such sizes that is not answered so, and the answer; if it returns True, the condition is answered
+    as it is for size 0. `layer` names the built-in layer that is traced, which is the place of its conditions.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -176,8 +176,10 @@ class SymbolicTrace:
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[SelectionKey, int] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    alike: dict[str, Expression] = field(default_factory=dict)
     fixes: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
+    repeat: Callable[[list[Any], Any], Any] = lambda items, n: NotImplemented
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
     _state: tuple[Any, ...] = ()
@@ -238,6 +240,9 @@ class SymbolicTrace:
     def compare(self, left: Expression | Real, relation: str, right: Expression | Real, result: bool) -> bool:
         """Record the condition, unless it always holds, and return `result`, its value at the traced sizes."""
         guard = Guard(left, relation if result else OPPOSITE[relation], right, self.layer or user_place())
+        if not self.alike.keys().isdisjoint(guard.symbols) and self.asks_for_nothing(guard):
+            (name,) = guard.symbols
+            guard = replace(guard, left=self.alike[name], relation=">=", right=constant(1))
         if (
             self.asked is not None
             and not self.counts.keys().isdisjoint(guard.symbols)

@@ -60,12 +60,16 @@ def _integers(function: Callable[[Any, Any], Any]) -> Any:
         e = _expression(other)
         if e is not None:
             return combination(self.expression, e, self, other)
+        if type(other) is list and depends_on_data(self) and (trace := current_trace.get()) is not None:
+            return trace.repeat(other, self)
         return function(self.as_real(), other) if _is_float(other) else NotImplemented
 
     def reflected(self: Size, other: object) -> Any:
         e = _expression(other)
         if e is not None:
             return combination(e, self.expression, other, self)
+        if type(other) is list and depends_on_data(self) and (trace := current_trace.get()) is not None:
+            return trace.repeat(other, self)
         return function(SizeReal.of(other), self.as_real()) if _is_float(other) else NotImplemented
 
     return method, reflected

@@ -34,7 +34,7 @@ _COMBINING = tuple(
 )
 
 
-def _running_expression(frame: FrameType | None) -> tuple[str, str]:
+def running_expression(frame: FrameType | None) -> tuple[str, str]:
     """Return the opcode that runs in a frame, and its source text ("" if Python does not provide it)."""
     if frame is None:
         return "", ""
@@ -55,7 +55,7 @@ def _running_expression(frame: FrameType | None) -> tuple[str, str]:
 
 def running_call(frame: FrameType | None) -> str:
     """Return the source text of the call that runs in a frame, without its arguments, or ""."""
-    opcode, text = _running_expression(frame)
+    opcode, text = running_expression(frame)
     return text.partition("(")[0] if opcode.startswith("CALL") else ""
 
 
@@ -66,7 +66,7 @@ def _values_refusal(x: Array, what: str, remedy: str, kind: type[TraceError] = T
     """
     package = package_frame()
     if package is not None:  # the request came from a package function that the user's line called
-        called = _running_expression(user_frame())[1].partition("(")[0] or package.f_code.co_name
+        called = running_expression(user_frame())[1].partition("(")[0] or package.f_code.co_name
         what, remedy = f"{called}() (at {place_of(package)})", "write it with " + _FUNCTIONS
     return refusal(
         f"{what} needs the values of a traced array ({describe(x)}), which are known only when the network runs; "
@@ -77,7 +77,7 @@ def _values_refusal(x: Array, what: str, remedy: str, kind: type[TraceError] = T
 
 def array_refusal(x: Array) -> TraceError:
     """Return the error for a request for the data as a NumPy array (__array__)."""
-    opcode, text = _running_expression(user_frame())
+    opcode, text = running_expression(user_frame())
     if opcode == "STORE_SUBSCR" or opcode.startswith("STORE_SLICE"):
         return _values_refusal(x, "assignment into a NumPy array", _CREATE)
     if opcode.startswith(("BINARY_SUBSCR", "BINARY_SLICE")):
@@ -144,7 +144,7 @@ def errstate_refusal(handling: Mapping[str, object]) -> TraceError:
 
 def float_refusal(x: Array) -> TraceError:
     """Return the error for a request for a float (__float__). NumPy requests one for `a[i, j] = x`."""
-    opcode, text = _running_expression(user_frame())
+    opcode, text = running_expression(user_frame())
     if opcode == "STORE_SUBSCR":
         return _values_refusal(x, "assignment into a NumPy array", _CREATE)
     name = text.partition("(")[0] if opcode.startswith("CALL") and "(" in text else "float()"
@@ -156,7 +156,7 @@ def float_refusal(x: Array) -> TraceError:
 
 def bool_refusal(x: Array) -> TraceError:
     """Return the error for a request for a truth value."""
-    opcode, text = _running_expression(user_frame())
+    opcode, text = running_expression(user_frame())
     if opcode.startswith("CALL") and text.startswith(("max(", "min(", "sorted(")):
         return _values_refusal(
             x, f"Python's {text.partition('(')[0]}()", "use np.maximum, np.minimum, np.max, np.sort"
@@ -174,7 +174,7 @@ def bool_refusal(x: Array) -> TraceError:
 
 def index_refusal(x: Array) -> TraceError:
     """Return the error for a request for an integer."""
-    opcode, text = _running_expression(user_frame())
+    opcode, text = running_expression(user_frame())
     if text.startswith("range("):
         what = "range()"
     elif opcode.startswith("BINARY_SUBSCR") and _has_single_index(text):

@@ -7,23 +7,26 @@ A node is traced with such symbols in a second attempt, because only some layers
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
-from anylayer.graph.ir import Value
-from anylayer.graph.operators import POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
-from anylayer.graph.place import refusal
+from anylayer.graph.ir import Op, Value
+from anylayer.graph.operators import COMPARISONS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
+from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
-from anylayer.graph.symbolic import extreme, is_symbolic, new_size, with_known_extrema
+from anylayer.graph.symbolic import extreme, is_symbolic, new_size, same, with_known_extrema
 from anylayer.network import MAX_VALUES, Array
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.decisions import current_run
+from anylayer.tracing.decisions import Run, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import arange, as_array, cast, is_constant, reshape
 from anylayer.tracing.python_numbers import as_arrays
@@ -33,6 +36,12 @@ from anylayer.tracing.size_arithmetic import size_list
 _COMPARISONS: dict[str, np.ufunc] = {
     "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
+_ONNX_COMPARISONS = {
+    "Equal": np.equal, "Less": np.less, "LessOrEqual": np.less_equal, "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+}  # fmt: skip
+
+_asked: ContextVar[list[int] | None] = ContextVar("asked", default=None)
 
 
 def count_of(values: Any, most: Any) -> Any:
@@ -82,22 +91,85 @@ def as_length(k: Any) -> Any:
     """Return the number of true elements of a mask, such as mask.sum(), as a size, and None for another array."""
     if type(k) is not TracedArray or k.ndim or k.dtype.kind not in "iu":
         return None
-    producers = k._graph.producers
-    value: Value | None = k._value
-    kinds = []
-    while value is not None and (o := producers.get(value)) is not None and (o.op == "Cast" or o in VIEWS):
-        kinds.append(value.dtype)
-        value = o.inputs[0]
-    if value is None or value not in producers or producers[value].op != "ReduceSum":
-        return None
-    whole = producers[value].inputs[0]
-    cause = producers.get(whole) if whole is not None else None
-    mask = cause.inputs[0] if cause is not None and cause.op == "Cast" else None
-    if mask is None or mask.dtype != BOOL:
+    ops, mask = _reduced_mask(k, "ReduceSum")
+    if mask is None:
         return None
     most = size_of(mask.shape)
-    exact = all(_holds(dtype, most) for dtype in (*kinds, value.dtype))
+    exact = all(_holds(o.outputs[0].dtype, most) for o in ops)
     return counted_size(k, most, mask) if exact else None
+
+
+def _reduced_mask(k: TracedArray, *reductions: str) -> tuple[list[Op], Value | None]:
+    """Return the operators that compute a number or a truth from one reduction of a mask, the last one first, and
+    the mask. The others convert, negate or compare with a constant. The mask is None for another array.
+    """
+    producers = k._graph.producers
+    value: Value | None = k._value
+    ops: list[Op] = []
+    while value is not None and (o := producers.get(value)) is not None:
+        ops.append(o)
+        sources = [v for v in o.inputs if v is not None and v.const is None]
+        if len(sources) != 1 or o.domain:
+            break
+        value = sources[0]
+        if o.op in reductions:
+            cause = producers.get(value)
+            mask = cause.inputs[0] if cause is not None and cause.op == "Cast" else None
+            return ops, mask if mask is not None and mask.dtype == BOOL else None
+        if not (o.op in ("Cast", "Not") or o in VIEWS or o in COMPARISONS):
+            break
+    return ops, None
+
+
+@contextmanager
+def questions_of_masks() -> Iterator[list[int]]:
+    """Answer questions of masks as those of sizes inside the context. Yields a list that gets their lines."""
+    asked: list[int] = []
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
+def selects_something(x: TracedArray, run: Run) -> bool | None:
+    """Return the answer to a question that only asks whether a mask selects something, as it is for a size: to
+    `mask.sum() == 0` or `mask.any()`. Return None for another question, for the condition of a `while` and in
+    recorded ifs and loops, and where the trace has no such sizes.
+    """
+    trace, frame = current_trace.get(), user_frame()
+    if trace is None or trace.turn is None or run.loops or run.sides or frame is None:
+        return None
+    asked = _asked.get()
+    if asked is None or tracing.loops.is_in_while(frame) or run.answer_of(run.condition_of(x)) is not None:
+        return None
+    ops, mask = _reduced_mask(x, "ReduceSum", "ReduceMax")
+    most = 0 if mask is None else size_of(mask.shape)
+    sums = [o.outputs[0].dtype for o in ops if mask is not None and o.outputs[0].dtype != BOOL]
+    if mask is None or same(most, 1) or (ops[-1].op == "ReduceSum" and not all(_holds(d, most) for d in sums)):
+        return None
+    nothing, *some = (_answer(ops, number) for number in (0, 1, MAX_VALUES))
+    if some != [not nothing] * 2:
+        return None
+    asked.append(frame.f_lineno)
+    n = count_of(TracedArray(x._graph, mask), most)
+    if is_symbolic(n):
+        _least(n, TracedArray(x._graph, mask))
+    return nothing if n == 0 else not nothing
+
+
+def _answer(ops: Sequence[Op], number: int) -> bool:
+    """Return what operators from `_reduced_mask` compute where the mask has a number of true elements."""
+    x: Any = number if ops[-1].op == "ReduceSum" else min(number, 1)
+    for o in reversed(ops[:-1]):
+        if o in COMPARISONS:
+            sides = [x if v is None or v.const is None else v.const for v in o.inputs]
+            x = _ONNX_COMPARISONS[o.op](*sides)
+        elif o.op == "Not":
+            x = np.logical_not(x)
+        elif o.outputs[0].dtype == BOOL:
+            x = x != 0
+    return bool(x)
 
 
 def as_size(k: Any) -> Any:
@@ -146,7 +218,8 @@ def need_possible(mask: Any) -> None:
     if run is None or mask.dtype != BOOL:
         return
     n = np.sum(mask)
-    if any(map(run.answer_to, (mask.any(), n > 0, n != 0))) or run.answer_to(n == 0) is False:
+    nothing, *others = (run.answer_of(x._value) for x in (n == 0, mask.any(), n > 0, n != 0))
+    if any(others) or nothing is False:
         run.is_possible = False
         raise ValueError("nothing is selected on a path on which something is selected")
 

@@ -2,8 +2,7 @@
 
 A run answers its decisions from a list, and with False where the list ends. The function is run again with the
 last open answer flipped until every path was taken, and the outputs of the paths are joined: see `explore`. No
-source code is needed, so closures, methods and compiled expressions work. All runs of one trace share a graph,
-which stores equal operators once.
+source code is needed. All runs of one trace share a graph, which stores equal operators once.
 """
 
 from __future__ import annotations
@@ -118,10 +117,6 @@ class Run:
         """End the side of a joined if that runs now."""
         del self._known[self.sides.pop().condition]
 
-    def answer_to(self, x: Any) -> bool | None:
-        """Return the answer that a boolean scalar has on this path, or None if it was not asked for."""
-        return self._known.get(x._value)
-
     def path(self, graph: Graph) -> Array:
         """Return a traced boolean that is true where the network takes the path of this run up to here."""
         decisions = [*self.taken, *self.sides]
@@ -230,7 +225,8 @@ def truth(x: TracedArray) -> bool:
     run = current_run.get()
     if run is None or x._const() is not None or any(type(d) is not int or d != 1 for d in x.shape):
         return bool(x._values(tracing.causes.bool_refusal))
-    return run.decide(x)
+    selects = tracing.counts.selects_something(x, run)
+    return run.decide(x) if selects is None else selects
 
 
 @functools.cache

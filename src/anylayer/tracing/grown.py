@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import ctypes
+import re
+import sys
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from anylayer import tracing
-from anylayer.graph.place import refusal
-from anylayer.graph.symbolic import same_shape
+from anylayer.graph.place import place_of, refusal, user_frame
+from anylayer.graph.symbolic import extreme, same_shape
 from anylayer.tracing.array import Selection, TracedArray, selected
 
 _NUMBERS = (bool, int, float, np.generic)
@@ -53,8 +58,6 @@ class Growing(TracedList):
         return ([], []) if run is None else (run.sides, run.loops)
 
     def append(self, x: Any) -> None:
-        if len(self._running()[1]) != self.loops:
-            raise refusal("a loop on data appends to a list of another function; return the elements instead")
         numbers = tracing.python_numbers.as_arrays(x)
         parts = list(numbers) if type(x) in (list, tuple) else [numbers]
         if not parts or not all(type(v) is TracedArray or isinstance(v, _NUMBERS) for v in parts):
@@ -75,6 +78,8 @@ class Growing(TracedList):
 
     def add(self, rows: Any, mask: Any, element: Any) -> None:
         """Append those of the rows for which the mask is true."""
+        if len(self._running()[1]) != self.loops:
+            raise refusal("a loop on data appends to a list of another function; return the elements instead")
         for d in self._running()[0][self.sides :]:
             condition: Any = TracedArray(tracing.running_graph(), d.condition)
             here = condition if d.answer else ~condition
@@ -150,21 +155,141 @@ class GrownList(Growing):
     def copy(self) -> GrownList:
         return GrownList(self.before, *self.together(), self.element)
 
+    def extend(self, items: Any) -> None:
+        if type(items) is not GrownList:
+            for x in items:
+                self.append(x)
+            return
+        entries = [*items.entries]
+        for x in items.before:
+            self.append(x)
+        for rows, mask in entries:
+            self.add(rows, mask, items.element)
+        self.array = None
+
+    def __iadd__(self, other: Any) -> GrownList:
+        self.extend(other)
+        return self
+
+    def __add__(self, other: Any) -> GrownList:
+        result = self.copy()
+        result.extend(other)
+        return result
+
+    def __radd__(self, other: Any) -> Any:
+        """Return `other + self`. After `items += self`, the variable of the list is another object."""
+        frame = sys._getframe(1)
+        opcode, text = tracing.causes.running_expression(frame) if frame is user_frame() else ("", "")
+        if type(other) is not list or opcode != "BINARY_OP" or not text:
+            return self._refuse()
+        items: list[Any] = other
+        if "+=" not in text:
+            return self._after(items)
+        name = text.partition("+=")[0].strip()
+        if name not in frame.f_code.co_varnames or frame.f_locals.get(name) is not other:
+            self._refuse()
+        _need_one_name(frame, sys.getrefcount(other) - 1 - _references()[0])
+        return self._after(items, True)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Extend a local list: in `items.extend(self)`, the variable becomes another object."""
+        frame = sys._getframe(1)
+        name = self._extended_list(frame)
+        if name not in frame.f_code.co_varnames or type(frame.f_locals.get(name)) is not list:
+            self._refuse()
+        items = frame.f_locals[name]
+        _need_one_name(frame, sys.getrefcount(items) - _references()[1])
+        set_local(frame, name, self._after(items, True))
+        return iter(())
+
+    def _extended_list(self, frame: FrameType) -> str:
+        """Return the variable `items` where a frame of the user's code runs `items.extend(self)`, or ""."""
+        text = tracing.causes.running_expression(frame)[1] if frame is user_frame() else ""
+        match = re.fullmatch(r"(\w+)\.extend\((.+)\)", text, re.DOTALL)
+        if match is None:
+            return ""
+        call = ast.parse(f"f({match[2]})", mode="eval").body
+        args = call.args if isinstance(call, ast.Call) else []
+        direct = [type(x) is ast.BinOp or frame.f_locals.get(getattr(x, "id", "")) is self for x in args]
+        return match[1] if direct == [True] else ""  # not of an iterator that reads this list
+
+    def _after(self, items: list[Any], replaced: bool = False) -> GrownList:
+        """Return a list with all elements after those of a plain list, which it replaces or not."""
+        rows, mask = self.together()
+        result = GrownList([*items, *self.before], rows, mask, self.element)
+        if replaced:
+            items[:] = [Unreadable("a list, to which elements have been added, is read under another name")]
+        return result
+
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise refusal(
             "a list that a loop has filled has a length that is known only when the network runs; it can be "
             "indexed, measured and made an array: np.array(x), x[:n], y[x], len(x)"
         )
 
-    __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
+    __mul__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
     __delitem__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
-    extend = insert = pop = remove = sort = reverse = index = count = clear = _refuse
+    insert = pop = remove = sort = reverse = index = count = clear = _refuse
 
     def __len__(self) -> int:
-        return len(self.made())
+        return 0 if self._extended_list(sys._getframe(1)) else len(self.made())  # list.extend asks for it
 
     def __bool__(self) -> bool:
         return bool(self.made().shape[0] > 0)
+
+
+def set_local(frame: FrameType, name: str, value: Any) -> None:
+    """Give a local variable of a frame another value."""
+    variables = frame.f_locals
+    variables[name] = value
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def _need_one_name(frame: FrameType, others: int) -> None:
+    """Refuse to replace a list to which other names refer."""
+    if others:
+        raise refusal(
+            "a number of elements that depends on data is added to a list that has other names, or that a loop "
+            "or another function reads; make a list in the function that adds to it",
+            place=place_of(frame),
+        )
+
+
+def _references() -> list[int]:
+    """Return the references to a list that only a local variable holds, as GrownList counts them: after `items +=
+    self`, and in `items.extend(self)`. A debugger or a profiler adds some.
+    """
+    numbers: list[int] = []
+
+    class Probe:
+        def __radd__(self, other: Any) -> Any:
+            numbers.append(sys.getrefcount(other) if sys._getframe(1).f_locals else 0)
+            return other
+
+        def __iter__(self) -> Iterator[Any]:
+            items = sys._getframe(1).f_locals["items"]
+            numbers.append(sys.getrefcount(items))
+            return iter(())
+
+    items: Any = []
+    items += Probe()
+    items.extend(Probe())
+    return numbers
+
+
+def repeated_list(items: list[Any], n: Any) -> GrownList:
+    """Return `items * n` for a size that depends on data."""
+    kinds = [tracing.python_numbers.kind_of(x) for x in items]
+    is_numpy = all(issubclass(type(x), np.generic) or (type(x) is TracedArray and x._scalar) for x in items)
+    if not items or len({*kinds}) > 1 or (kinds[0] is None and not is_numpy):
+        raise refusal(
+            "a number of selected elements, which is known only when the network runs, can repeat a list of "
+            "numbers of one type only; use np.full(n, x)"
+        )
+    parts = [x if kinds[0] is None else tracing.python_numbers.as_dtype_of(x, kinds[0]) for x in items]
+    row: Any = np.stack(parts)
+    row = row if type(row) is TracedArray else TracedArray(tracing.running_graph(), row)
+    return GrownList([], np.broadcast_to(row, (extreme("max", n, 0), len(parts))).reshape(-1), element=kinds[0])
 
 
 class LoopList(Growing):

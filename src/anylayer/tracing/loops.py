@@ -9,7 +9,6 @@ the loop is refused: see Graph.forget. No source code is read.
 
 from __future__ import annotations
 
-import ctypes
 import dis
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.decisions import records_loop
-from anylayer.tracing.grown import GrownList, Unreadable
+from anylayer.tracing.grown import GrownList, Unreadable, repeated_list, set_local
 from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.loop_uses import Watch, is_only_appended_to
@@ -101,7 +100,7 @@ class Loops:
             return None
         frame = _users_frame(sys._getframe(1))
         name = next(iter(guard.symbols), "")
-        heads = [h[-1] for (f, p), h in self.heads.items() if f is frame and h and _is_in_while(frame, p)]
+        heads = [h[-1] for (f, p), h in self.heads.items() if f is frame and h and is_in_while(frame, p)]
         head = next((h for h in heads if h.size == name), None)
         if head is None or len(guard.symbols) != 1:
             return None
@@ -138,7 +137,7 @@ class Loops:
             self.watches[key] = Watch(frame)
         if (
             len(heads) < _SEEN + (trace.turn or 0)
-            or not _is_in_while(frame)
+            or not is_in_while(frame)
             or not _are_connected(running_graph(), heads)
         ):
             return False
@@ -177,7 +176,7 @@ def _around(code: CodeType, offset: int) -> tuple[int, int, bool] | None:
     return min(around, key=lambda loop: loop[1] - loop[0], default=None)
 
 
-def _is_in_while(frame: FrameType, position: object = None) -> bool:
+def is_in_while(frame: FrameType, position: object = None) -> bool:
     """Return whether the innermost loop around the running instruction is a `while`, in which there is also an
     instruction at a place in the source.
     """
@@ -452,16 +451,17 @@ class _Closing:
 
     def store(self, sized: Any, finals: dict[str, TracedArray], rows: dict[str, TracedArray]) -> None:
         """Give the local variables the results of the loop."""
-        local = self.frame.f_locals
         for name in sized:
             if any(h.exits for h in self.heads):
-                local[name] = Unreadable(
-                    f"'{name}' is read after a loop that ends where one or no element is left"
+                set_local(
+                    self.frame,
+                    name,
+                    Unreadable(f"'{name}' is read after a loop that ends where one or no element is left"),
                 )
                 continue
             x = self.final[name]
             x._content, x._view = np.zeros((0, *x.shape[1:]), x.dtype), None
-            local[name] = x
+            set_local(self.frame, name, x)
         for name, value in finals.items():
             x = self.final[name]
             if x._view is not None:
@@ -469,9 +469,8 @@ class _Closing:
             x._content = value._up_to_date()
         for name, value in rows.items():
             items = self.final[name]
-            local[name] = GrownList(self.start.lists[name], value)
+            set_local(self.frame, name, GrownList(self.start.lists[name], value))
             items[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
 
 
 def _guard_of(a: object, relation: str, b: object) -> Guard | None:
@@ -491,7 +490,7 @@ def watch_loops(trace: SymbolicTrace) -> Iterator[None]:
         answer = None if guard is None else loops.ends_at_one(trace, guard)
         return decide(a, relation, b) if answer is None else answer
 
-    trace.asked, trace.decide = loops.asked, decide_in_loop
+    trace.asked, trace.decide, trace.repeat = loops.asked, decide_in_loop, repeated_list
     try:
         yield
     finally:

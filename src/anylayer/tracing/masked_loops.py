@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.expressions import Expression
-from anylayer.graph.guards import SymbolicTrace
+from anylayer.graph.guards import SymbolicTrace, current_trace
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE, REDUCTIONS, VIEWS
 from anylayer.graph.sized import elements_of
@@ -298,6 +298,9 @@ class MaskedBody:
                 continue
             chosen = compressed(TracedArray(outer, item.source), mask, 0)
             row_arrays[name] = chosen[::-1] if self.last else chosen
+        trace, steps = current_trace.get(), outer.counts.get(result[1])
+        if trace is not None and type(steps) is Size:  # the loop takes one if there is one
+            trace.alike.update(dict.fromkeys(steps.expression.symbols, n.expression))
         at_first = mask_of_size(n)
         if at_first is not None and any(type(x.shape[0]) is int for x in row_arrays.values()):
             need_possible(at_first)  # a loop without a step begins with nothing

@@ -276,3 +276,52 @@ def best_row_is_deleted(dets):
             break
         left = left[overlap(row[:4], left[:, :4]) <= 0.45]
     return np.array(best)
+
+
+def greedy(boxes, scores):
+    order, picked = np.argsort(-scores, kind="stable"), []
+    while order.size > 0:
+        picked.append(order[0])
+        shared = overlap(boxes[order[0]], boxes[order[1:]])
+        order = order[np.where(shared <= 0.5)[0] + 1]
+    return picked
+
+
+def three_classes(random, share):
+    return boxes_of(random), scores_of(random, share, classes=3)
+
+
+@wild(three_classes)
+def classes_with_something(boxes, scores):
+    found = []
+    for label in range(scores.shape[1]):
+        confidence = scores[:, label]
+        sure = confidence > 0.5
+        if sure.sum() == 0:
+            continue
+        part, confidence = boxes[sure], confidence[sure]
+        picked = greedy(part, confidence)
+        if len(picked) > 0:
+            labels = np.ones((len(picked), 1)) * label
+            found.append(np.concatenate([part[picked], confidence[picked, None], labels], 1))
+    if len(found) == 0:
+        return None
+    return np.concatenate(found, 0)
+
+
+@wild(three_classes)
+def label_of_each_row(boxes, scores):
+    rows, labels = [], []
+    for label in range(1, scores.shape[1]):
+        sure = scores[:, label] > 0.5
+        confidence = scores[sure, label]
+        if confidence.shape[0] == 0:
+            continue
+        part = np.concatenate([boxes[sure], confidence[:, None]], axis=1)
+        part = part[greedy(part[:, :4], confidence)]
+        rows.append(part)
+        labels.extend([label] * part.shape[0])
+    if not rows:
+        return np.array([]), np.array([]), np.array([])
+    rows = np.concatenate(rows)
+    return rows[:, :4], np.array(labels), rows[:, 4]
