@@ -15,7 +15,7 @@ from anylayer.compile.noise import SCALES
 from anylayer.convert.checks import about_deeper
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
-from anylayer.convert.parameters import distinct, stored_weights
+from anylayer.convert.parameters import StoredWeight, distinct, stored_weights
 from anylayer.convert.regimes import tolerance_of
 from anylayer.errors import (
     AnyLayerError,
@@ -28,6 +28,8 @@ from anylayer.errors import (
     wording,
 )
 from anylayer.generators import Expected, Project, Sample, Target, floors_of
+from anylayer.graph.ir import Op
+from anylayer.graph.operators import ARITHMETIC, ELEMENTWISE
 from anylayer.network import Array
 from anylayer.numerics import difference, scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
@@ -156,27 +158,33 @@ def structure(job: Job, target: object, outputs: Mapping[str, str]) -> Source:
     source = job.source(outputs)
     if not getattr(target, "TRAINABLE", False):
         return source
-    network = distinct(job.network)
-    if any(w.values.size == 1 and w.values.ndim for w in stored_weights(job.network).values()):
+    readers: dict[str, list[Op]] = {}
+    constants = {name: t.node.name for t in source.nodes if t.body is None for name in t.node.outputs}
+    for t in source.nodes:
+        for name in {t.node.name, *(constants[i] for i in t.node.inputs if i in constants)}:
+            readers.setdefault(name, []).extend(t.body.ops if t.body is not None else ())
+
+    def is_operand(weight: StoredWeight) -> bool:
+        """Return whether a weight is an operand of which each bit may matter, as of Equal: not a parameter."""
+        x, ops = weight.values, readers.get(weight.node.name, ())
+        if not x.ndim or not ops or not all(o in ELEMENTWISE and o.op != "PRelu" for o in ops):
+            return not x.ndim
+        is_number = x.size == len(weight.node.blobs) == 1 and (bool(x.any()) or all(o.op != "Add" for o in ops))
+        return is_number or not any(o in ARITHMETIC for o in ops)
+
+    def with_zeros(weight: StoredWeight) -> bool:
+        return is_operand(weight) or (weight.values.size == 1 and not weight.values.any())
+
+    network = distinct(job.network, is_operand)
+    if any(w.values.size == 1 and not is_operand(w) for w in stored_weights(job.network).values()):
         inputs = job.noise(0, source.sizes)[:1]
         ours = _samples(job, outputs, inputs)[0].outputs
-        for is_kept in (
-            _is_zero,
-            _is_number,
-        ):  # the zero of a divisor means something, and so does an exponent of 2
+        for is_kept in (with_zeros, lambda w: w.values.size == 1 or is_operand(w)):
             theirs = _samples(replace(job, network=network), outputs, inputs)[0].outputs
             if not any(difference(theirs[name], x) for name, x in ours.items()):
                 break
-            network = distinct(job.network, is_kept)
+            network = distinct(job.network, is_kept)  # the zero of a divisor means something
     return source if network is job.network else replace(job, network=network).source(outputs)
-
-
-def _is_zero(x: Array) -> bool:
-    return x.size == 1 and not x.any()
-
-
-def _is_number(x: Array) -> bool:
-    return x.size == 1
 
 
 def expected_outputs(

@@ -57,19 +57,18 @@ def with_weights(network: Network, arrays: Mapping[Key, Array]) -> Network:
     return replace(network, nodes=nodes)
 
 
-def distinct(network: Network, is_kept: Callable[[Array], bool] = lambda x: False) -> Network:
+def distinct(network: Network, is_kept: Callable[[StoredWeight], bool]) -> Network:
     """Return the network with weights that have no special values, so that they become parameters of a module.
 
     A new network has weights that are all 0 or all 1, and equal ones. A simplification removes the former, and
-    modules share the latter. Both are changed by rounding errors here, except for scalars, which are numbers in
-    the code, and weights that `is_kept` accepts.
+    modules share the latter. Both are changed by rounding errors here, except for weights that `is_kept` accepts.
     """
     seen: set[bytes] = set()
     changed: dict[Key, Array] = {}
     random = np.random.default_rng(0)
     for key, stored in stored_weights(network).items():
         blob = stored.values
-        if blob.ndim and not is_kept(blob) and _is_special(blob, seen):
+        if not is_kept(stored) and _is_special(blob, seen):
             steps = random.integers(1, 32, blob.shape).astype(np.float32)
             if blob.size > 1:
                 steps.reshape(-1)[0] = 0  # differs from all others, so that no array is uniform
