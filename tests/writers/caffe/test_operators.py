@@ -191,6 +191,15 @@ def test_eltwise_of_three_inputs_is_split_where_the_reader_needs_it(
     assert not any("coeff" in n.params.get("eltwise_param", {}) for n in layers)
 
 
+def test_many_multiples_of_a_term_are_one_factor(tmp_path: Path) -> None:
+    def function(x: Any, y: Any) -> Any:
+        for _ in range(300):
+            x = -x * np.float32(1.001)
+        return x + y
+
+    assert check(tmp_path, function, X, X[::-1].copy()) == ["Eltwise"]
+
+
 def test_transpose_without_permute_is_refused(tmp_path: Path) -> None:
     assert check(tmp_path, lambda x: x.transpose(0, 2, 3, 1), X, dialect="ssd") == ["Permute"]
     with pytest.raises(

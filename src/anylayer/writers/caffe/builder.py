@@ -44,8 +44,8 @@ class CaffeBuilder:
     `lowerings` maps an ONNX operator to the function that adds its layers; "" stands for operators outside ONNX's
     domain. With `fold`, batch normalisation is folded into the weights of the layer before it. With `blog_compat`,
     its epsilon is added to the stored variance, and Caffe adds its own epsilon once more. `views` maps a value to
-    its blob and deferred steps. `mergeable` are blobs into whose producer the bias that is being added may be
-    folded.
+    its blob and deferred steps. `parts` are operators that are terms of a sum, which is one layer, once they are
+    known. `mergeable` are blobs into whose producer the bias that is being added may be folded.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class CaffeBuilder:
         self.views: dict[Value, BlobView] = {}
         self.producers: dict[Value, Op] = {}
         self.consumers = Consumers((), ())
+        self.parts: set[Op] | None = None
         self.mergeable: set[str] = set()
         self._materialized: dict[tuple[str, Any], tuple[BlobView, BlobView]] = {}
 
@@ -79,7 +80,7 @@ class CaffeBuilder:
         Raises one LayerError that names the operators that cannot be written, the first one in full.
         """
         self.producers = {v: op for op in graph.ops for v in op.outputs}
-        self.consumers = Consumers(graph.ops, graph.outputs)
+        self.consumers, self.parts = Consumers(graph.ops, graph.outputs), None
         refused: list[LayerError] = []
         missing: set[Value] = set()
         for op in graph.ops:

@@ -164,12 +164,15 @@ def _own_terms(op: Op | None) -> _Terms:
     return terms if same and len(terms) == len(values) else []
 
 
-def _is_term(b: CaffeBuilder, op: Op) -> bool:
-    """Return whether an operator is a sum or a multiple that only one other sum reads."""
-    reader = b.consumers.only(op.outputs[0])
-    terms = _own_terms(reader)
-    is_part = len(terms) > 1 or (len(terms) == 1 and reader is not None and _is_term(b, reader))
-    return is_part and bool(_own_terms(op))
+def _parts(b: CaffeBuilder) -> set[Op]:
+    """Return the sums and multiples that only one sum reads, directly or as its multiple."""
+    if b.parts is None:
+        b.parts = set()
+        for op in reversed(b.producers.values()):
+            reader = b.consumers.only(op.outputs[0])
+            if (reader in b.parts or len(_own_terms(reader)) > 1) and _own_terms(op):
+                b.parts.add(op)
+    return b.parts
 
 
 def _terms(b: CaffeBuilder, op: Op) -> _Terms:
@@ -179,7 +182,7 @@ def _terms(b: CaffeBuilder, op: Op) -> _Terms:
     while left:
         value, factor = left.pop()
         inner = b.producers.get(value)
-        if inner is not None and _is_term(b, inner):
+        if inner in _parts(b):
             left += [(v, c * factor) for v, c in _own_terms(inner)[::-1]]
         else:
             terms.append((value, factor))
@@ -191,7 +194,7 @@ def _summing(lower: CaffeLowering) -> CaffeLowering:
     sum, one Eltwise for all terms of a sum, and else what `lower` adds."""
 
     def lower_sum(b: CaffeBuilder, op: Op) -> BlobView | None:
-        if _is_term(b, op):
+        if op in _parts(b):
             return None
         if len(_own_terms(op)) < 2:
             return lower(b, op)
