@@ -172,6 +172,7 @@ Fault = tuple[int | None, int | None, list[Detail]]
 """Which node of A and which of B differ, None where several may, and how."""
 
 
+@np.errstate(all="ignore")
 def folded_fault(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> Fault | None:
     """Return what differs between two ways to fold factors and sums per channel into a product; no details if they
     are what `details` says.
@@ -184,13 +185,12 @@ def folded_fault(a: Sequence[TracedNode], b: Sequence[TracedNode]) -> Fault | No
     is_window = x.product.op == "Conv"
     if is_window and any(_attributes(x.product, y.product)):
         return 0, 0, []
-    if any(weight_details("", _without_factor(x.rows), _without_factor(y.rows))):
+    flat = [(s.rows.reshape(len(s.rows), -1).T * s.factor).T for s in (x, y)]
+    live = flat[0].any(1) & flat[1].any(1)
+    if live.any() and any(weight_details("", *(_without_factor(s.rows[live]) for s in (x, y)))):
         return (0, 0, []) if is_window else None
-    channels = np.arange(len(x.rows))
-    flat = [rows.reshape(len(rows), -1) for rows in (x.rows, y.rows)]
-    largest = channels, np.abs(flat[0]).argmax(1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(y.factor * flat[1][largest] / (x.factor * flat[0][largest]), nan=1.0)
+    largest = np.arange(len(x.rows)), np.abs(flat).sum(0).argmax(1)
+    ratio = np.where(flat[0].any(1) | flat[1].any(1), flat[1][largest] / flat[0][largest], 1)
     if not _are_equal(ratio, 1):
         at_a, at_b = x.node("factor"), y.node("factor")
         if at_a and at_b:  # neither is folded: either the product differs, or what follows it
@@ -221,7 +221,8 @@ def _factor_details(x: _Affine, y: _Affine, ratio: Array) -> list[Detail]:
                 pair = (stated, other_epsilon) if side is x else (other_epsilon, stated)
                 return [("BatchNormalization epsilon", *pair)]
     c = int(np.argmax(np.abs(ratio - 1)))
-    return [(f"factor of channel {c}", f"{x.factor[c]:g}", f"{ratio[c] * x.factor[c]:g}")]
+    pair = ("0", "not 0") if np.isinf(ratio[c]) else (f"{x.factor[c]:g}", f"{ratio[c] * x.factor[c]:g}")
+    return [(f"factor of channel {c}", *pair)]
 
 
 def _function_details(left: Sequence[Op], right: Sequence[Op]) -> list[Detail]:
