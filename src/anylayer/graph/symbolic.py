@@ -129,7 +129,8 @@ class _Symbolic:
         Raises TraceError if the size depends on data. what: what such a size cannot do.
         """
         trace = current_trace.get()
-        if trace is not None:
+        is_logged = trace is not None and sys._getframe(2).f_globals.get("__name__") == "logging"  # "%d" % n
+        if trace is not None and not is_logged:
             if depends_on_data(self):
                 message = f"a number of selected elements, known only when the network runs, cannot {what}"
                 raise refusal(message, kind=JoinError)
