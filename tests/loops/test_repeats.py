@@ -16,6 +16,8 @@ from anylayer.errors import EngineError
 from anylayer.loops import lower, to_cpp
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
+from anylayer.tracing.loop_operator import record_loop
+from anylayer.tracing.record import trace
 from tests.loops.harness import needs_compiler
 from tests.tracing import test_recorded_loops as recorded
 from tests.tracing.test_recorded_loops import N, given, several
@@ -162,6 +164,19 @@ def test_matches_numpy(function: Function) -> None:
             want = np.asarray(want)
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+def test_states_that_become_other_states_and_rows() -> None:
+    def exchanged(x: Array, steps: Array) -> Any:
+        last = record_loop(lambda v: [v[1], v[3], v[4], v[2]], steps, None, [x, 2 * x, 3 * x], [], 9)
+        number, rows = record_loop(lambda v: [v[1], v[0], v[2]], 3, None, [steps], [], 3, always=True)
+        return [*last, number, rows]
+
+    x = np.arange(4, dtype=np.float32)
+    graph = trace(lambda v: exchanged(*v), [TensorType.of(x.shape), TensorType((), np.dtype(np.int64))])
+    *last, number, rows = run_graph(graph, [x, np.array(4)], "cpp")
+    np.testing.assert_array_equal(last, [2 * x, 3 * x, x])
+    assert number == 2 and rows.tolist() == [4, 0, 1]
 
 
 @pytest.mark.parametrize(("function", "elements"), [(found_in_a_grid, 4 * ROWS), (flags_of_close_ones, ROWS)])

@@ -72,10 +72,11 @@ def _loop(low: Lowering, op: Op) -> None:
     ends: list[tuple[Buffer, Buffer]] = []
     writes: list[tuple[Buffer, _Write]] = []
     in_place = set[Value]()
+    used = {*graph.outputs, *(v for o in graph.ops for v in o.inputs)}
     for value, end in zip(before, after):
         buffer = inner.buffers[value]
         changes = _writes(graph, value, end)
-        if _is_passed_on(graph, value, end) or not any(value in o.inputs for o in graph.ops):
+        if _is_passed_on(graph, value, end) or value not in used:
             targets.append((end, buffer))
         elif changes is not None:
             writes += [(buffer, write) for write in changes]
