@@ -48,6 +48,17 @@ def test_elements_of_few_long_rows_are_divided_among_threads(tmp_path: Path) -> 
     np.testing.assert_array_equal(got, normalized(x))
 
 
+def test_loops_that_write_an_element_several_times_are_not_divided_among_threads(tmp_path: Path) -> None:
+    def histogram(x: Array, places: Array) -> Array:
+        updates = np.concatenate([x + 1, 2 * x])  # in two loops
+        return ops.scatter_elements(x[:8] * 0, places, updates, reduction="add")
+
+    x, places = np.arange(30_000, dtype=np.float32) % 16, np.arange(60_000) % 7
+    text, got = compiled(histogram, tmp_path, x, places)
+    assert "30000" in text and "parallel(" not in text
+    np.testing.assert_array_equal(got, histogram(x, places))
+
+
 def test_short_innermost_loop_is_repeated_in_the_loop_around_it(tmp_path: Path) -> None:
     def doubled(x: Array) -> Array:
         return np.repeat(np.repeat(x, 2, axis=1), 2, axis=2) * 3

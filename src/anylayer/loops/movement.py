@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -12,7 +12,7 @@ from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import padding_of
 from anylayer.graph.sized import elements_of
 from anylayer.loops.composites import is_checked
-from anylayer.loops.ir import BOOL, INT, Buffer, Scalar, Statement, Store, extremum
+from anylayer.loops.ir import BOOL, INT, Buffer, Loop, Scalar, Statement, Store, extremum
 from anylayer.loops.lowering import (
     Index,
     Lowering,
@@ -338,8 +338,7 @@ def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
         value = low.scalars.cast(low.element(updates, index), buffer.dtype)
         return [Store(buffer, data.offset(there), value, "" if how == "none" else how)]
 
-    low.fill(sizes_of(indices), store)
-    _in_order(low)
+    _fill_in_order(low, sizes_of(indices), store)
 
 
 @nests("ScatterND")
@@ -355,8 +354,7 @@ def _scatter_nd(low: Lowering, op: Op) -> None:
         offset = buffer.offset([*places, *index[outer:]])
         return [Store(buffer, offset, low.element(updates, index), "" if how == "none" else how)]
 
-    low.fill(sizes_of(updates), store)
-    _in_order(low)
+    _fill_in_order(low, sizes_of(updates), store)
 
 
 def copied(low: Lowering, op: Op) -> Buffer:
@@ -367,8 +365,10 @@ def copied(low: Lowering, op: Op) -> Buffer:
     return buffer
 
 
-def _in_order(low: Lowering) -> None:
-    """Mark the last loops as sequential, because several iterations may write the same element."""
-    last = low.body[-1]
-    if hasattr(last, "parallel"):
-        last.parallel = False
+def _fill_in_order(low: Lowering, shape: Sequence[Expression], store: Callable[[Index], list[Statement]]) -> None:
+    """Append sequential loops over all indices of a shape, because several of them may write the same element."""
+    start = len(low.body)
+    low.fill(shape, store)
+    for loop in low.body[start:]:
+        if isinstance(loop, Loop):
+            loop.parallel = False
