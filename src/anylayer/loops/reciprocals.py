@@ -27,17 +27,20 @@ def reciprocals(divisors: Array) -> tuple[Array, Array] | None:
 
 
 def _halves(divisors: Array) -> tuple[Array, Array]:
+    """Return the two floats of each reciprocal, of equal signs, so that a quotient of 0 has the right sign."""
     exact = 1 / divisors.astype(np.float64)
-    high = exact.astype(np.float32)
-    return high, (exact - high).astype(np.float32)
+    nearest = exact.astype(np.float32)
+    high = np.where(abs(nearest) > abs(exact), np.nextafter(nearest, np.float32(0)), nearest)
+    return high, np.copysign(exact - high, high).astype(np.float32)
 
 
 @lru_cache(1024)
 def _is_exact(divisor: float) -> bool:
     """Return whether the products round to the quotient for each x.
 
-    Their error is at most 2**-48 of the quotient. So only an x matters whose quotient is that close to a number in
-    the middle between two floats: x * 2**k = middle * c + rest, for integers of 24 and 25 bits and |rest| < 4.
+    Their error is less than 3 * 2**-48 of the quotient. So only an x matters whose quotient is that close to a
+    number in the middle between two floats: x * 2**k = middle * c + rest, for integers of 24 and 25 bits and
+    |rest| < 6.
     """
     if not 2.0**-60 < abs(divisor) < 2.0**60:
         return False
@@ -47,7 +50,7 @@ def _is_exact(divisor: float) -> bool:
         odd, shift = odd // 2, shift + 1
     numerators: list[int] = []
     for k in (24, 25):
-        for rest in (-3, -2, -1, 1, 2, 3):
+        for rest in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5):
             if rest % 2**shift == 0 and shift < k:
                 size = 2 ** (k - shift)
                 first = -(rest >> shift) * pow(odd, -1, size) % size
