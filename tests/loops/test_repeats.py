@@ -246,14 +246,16 @@ def test_loops_of_a_file_stay_loops_and_are_a_region(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_first_nan_is_the_largest() -> None:
+def test_first_nan_is_the_largest_and_the_smallest() -> None:
     x = np.random.default_rng(0).standard_normal((3, 6, 4)).astype(np.float32)
     x[0, 4, 1] = x[1, 2:5, 2] = x[2, 0, :] = np.nan
     x[2, :, 3] = -np.inf
 
-    def places(v: Array) -> Any:
-        return np.argmax(v, axis=0), np.argmax(v, axis=1), np.argmax(v, axis=2), np.argmax(v[:1], axis=0)
+    for best in (np.argmax, np.argmin):
 
-    graph = traced(places, [TensorType.of(x.shape)])
-    for got, want in zip(run_graph(graph, [x], "cpp"), places(x), strict=True):
-        np.testing.assert_array_equal(got, want)
+        def places(v: Array, best: Callable[..., Array] = best) -> Any:
+            return best(v, axis=0), best(v, axis=1), best(v, axis=2), best(v[:1], axis=0)
+
+        graph = traced(places, [TensorType.of(x.shape)])
+        for got, want in zip(run_graph(graph, [x], "cpp"), places(x), strict=True):
+            np.testing.assert_array_equal(got, want)

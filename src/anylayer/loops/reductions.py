@@ -362,13 +362,14 @@ def _arg(low: Lowering, op: Op) -> None:
     value = low.element(x, index)
     best, at = Local(low.name("best"), x.dtype), Local(low.name("place"), INT)
     held = low.scalars.local(best)
-    taken = _before(low, value, held, op.op == "ArgMax")
+    worse, largest = ("le", True) if op.op == "ArgMax" else ("ge", False)
+    taken = _before(low, value, held, largest)
     if last:
-        taken = low.scalars.truth("not", _before(low, held, value, op.op == "ArgMax"))
+        taken = low.scalars.truth("not", _before(low, held, value, largest))
     inner = If(taken, [Set(best, value, ""), Set(at, low.scalars.index(k), "")])
-    if op.op == "ArgMax" and not last and x.dtype.kind == "f" and shape[axis].constant != 1:
-        inner.condition = low.scalars.truth("not", low.scalars.truth("le", value, held))
-        inner.body.append(If(low.scalars.truth("ne", value, value), [Break()]))  # the first NaN is the largest
+    if not last and x.dtype.kind == "f" and shape[axis].constant != 1:
+        inner.condition = low.scalars.truth("not", low.scalars.truth(worse, value, held))
+        inner.body.append(If(low.scalars.truth("ne", value, value), [Break()]))  # NumPy returns the first NaN
     body: list[Statement] = [
         Set(best, start, "="),
         Set(at, low.scalars.const(0, INT), "="),
