@@ -179,6 +179,17 @@ def test_states_that_become_other_states_and_rows() -> None:
     assert number == 2 and rows.tolist() == [4, 0, 1]
 
 
+def test_states_without_elements() -> None:
+    def sums(v: list[Array]) -> Any:
+        return record_loop(
+            lambda w: [w[1], w[2] + 1, w[3] + w[2].sum()], v[1], None, [v[0], v[0].sum() + 2], [], 9
+        )
+
+    graph = trace(sums, [TensorType((2, 0, 3), np.dtype("f4")), TensorType((), np.dtype(np.int64))])
+    rows, total = run_graph(graph, [np.zeros((2, 0, 3), np.float32), np.array(4)], "cpp")
+    assert rows.shape == (2, 0, 3) and total == 2
+
+
 @pytest.mark.parametrize(("function", "elements"), [(found_in_a_grid, 4 * ROWS), (flags_of_close_ones, ROWS)])
 def test_single_elements_are_written_in_place(function: Function, elements: int) -> None:
     text = to_cpp(lower(traced(function, [TensorType((ROWS, 5), np.dtype("f4"))])), "f").text

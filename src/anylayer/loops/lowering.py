@@ -348,6 +348,8 @@ class Lowering:
         """Append loops over all indices of a shape. `store` returns the statements for one index. Adjacent axes
         are collapsed into one loop if that needs no further integer division.
         """
+        if any(d.constant == 0 for d in shape):
+            return
         axes = [a for a, d in enumerate(shape) if d.constant != 1]
         groups = [[a] for a in axes]
         best = self._nest(groups, shape, store)
