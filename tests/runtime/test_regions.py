@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ import pytest
 
 import anylayer
 from anylayer import ops
-from anylayer.compile.plan import Plan
+from anylayer.compile.plan import Plan, make_plan
 from anylayer.compile.regions import find_regions, kinds_of_regions
 from anylayer.compile.segments import nodes_with_operators
 from anylayer.network import Array
-from anylayer.runtime import auto, pairs
+from anylayer.runtime import auto, compilation, pairs
 from tests.loops.harness import needs_compiler
 
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
@@ -40,6 +40,22 @@ def depends(plan: Plan, first: int, last: int, through: set[int]) -> bool:
             if p < i and not {*plan.nodes[p].node.outputs}.isdisjoint(t.node.inputs):
                 reached.add((i, by or i in through))
     return (last, True) in reached
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "bfloat16"}, {"exact": True}], ids=str)
+def test_layers_are_timed_as_regions_only_where_regions_are_tried(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks: list[int] = []
+
+    def counting(*args: Any, check: Sequence[Any], **others: Any) -> Plan:
+        checks.append(len(check))
+        return make_plan(*args, check=check, **others)
+
+    anylayer.export(lambda x: np.exp(x) + 1, X, path=tmp_path / "f.onnx")
+    monkeypatch.setattr(compilation, "make_plan", counting)
+    anylayer.read(tmp_path / "f.onnx").compile("auto", **options)
+    assert checks == [1 if options else 2]
 
 
 def test_functions_of_a_product_are_left_to_the_engine(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ class Compilation:
             name, layer_engine = next(iter(engines.items()))
             return layer_engine.compile(simplify(graph, name), 1)
 
-        has_regions = engine == "auto" and self.device in ("", "cpu") and not self.exact
-        check = (compile_graph, compile_layer) if has_regions else (compile_graph,)
+        has_regions = self.device in ("", "cpu") and self.precision == "float32" and not self.exact
+        check = (compile_graph, compile_layer) if engine == "auto" and has_regions else (compile_graph,)
         return make_plan(self.network, self.definitions, types, self.outputs, check=check)
 
     def runner(self, plan: Plan, engine: str) -> PlanRunner:
