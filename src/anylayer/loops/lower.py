@@ -169,11 +169,7 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[V
             _store(low, waiting)
             concat_pieces(low, op)
         elif why:
-            target = low.wanted.get(value)
-            buffer = target or Buffer(low.name("temporary"), value.dtype, sizes_of(value), "temporary")
-            if target is None:
-                low.all.append(buffer)
-            shape = sizes_of(value)
+            buffer, shape = low.wanted.get(value) or low.temporary(value), sizes_of(value)
             if low.by_element or any(sizes_of(v) != shape for v, _ in waiting) or _reads(low, value, waiting):
                 _store(low, waiting)
             if value.dtype != INT or value.shape or low.by_element or low.element(value, []).op != "index":

@@ -284,12 +284,13 @@ class Lowering:
 
     def new_buffer(self, value: Value) -> Buffer:
         """Return a buffer for a value: the output that it belongs to, or a temporary one."""
-        buffer = self.wanted.get(value)
-        if buffer is None:
-            buffer = Buffer(self.name("temporary"), value.dtype, sizes_of(value), "temporary")
-            self.all.append(buffer)
-        self.buffers[value] = buffer
+        buffer = self.buffers[value] = self.wanted.get(value) or self.temporary(value)
         return buffer
+
+    def temporary(self, value: Value) -> Buffer:
+        """Return a new temporary buffer of the type of a value."""
+        self.all.append(Buffer(self.name("temporary"), value.dtype, sizes_of(value), "temporary"))
+        return self.all[-1]
 
     def variable(self, extent: Expression) -> tuple[str, Expression]:
         """Return the name of a new loop variable, and the variable as an expression."""

@@ -383,8 +383,7 @@ def in_memory(low: Lowering, value: Value) -> Buffer:
     """Return a buffer with a value. Append loops that write the value to a temporary one if it has none."""
     buffer = low.buffers.get(value)
     if buffer is None:
-        buffer = Buffer(low.name("temporary"), value.dtype, sizes_of(value), "temporary")
-        low.all.append(buffer)
+        buffer = low.temporary(value)
         copies(low, value, buffer)
     return buffer
 

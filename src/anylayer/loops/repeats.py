@@ -20,7 +20,7 @@ from anylayer.graph.expressions import constant
 from anylayer.graph.operators import VIEWS
 from anylayer.loops.ir import BOOL, Branch, Buffer, Repeat, Scalar, Statement, Store
 from anylayer.loops.lower import append_graph, naming
-from anylayer.loops.lowering import ElementAt, Index, Lowering, Unsupported, given, nests, size_of, sizes_of
+from anylayer.loops.lowering import ElementAt, Index, Lowering, Unsupported, given, nests, size_of
 from anylayer.loops.movement import write_elements
 from anylayer.loops.reductions import copies, in_memory
 
@@ -65,11 +65,11 @@ def _loop(low: Lowering, op: Op) -> None:
             copies(low, outer or value, buffer)
 
     def target(value: Value) -> Buffer:
-        targets.append((value, _temporary(low, value)))
+        targets.append((value, low.temporary(value)))
         return targets[-1][1]
 
     condition = _condition(low, op, graph, targets)
-    ends: list[tuple[Buffer, Buffer]] = []
+    ends: list[tuple[Buffer, Buffer, Index]] = []
     writes: list[tuple[Buffer, _Write]] = []
     in_place = set[Value]()
     used = {*graph.outputs, *(v for o in graph.ops for v in o.inputs)}
@@ -82,8 +82,8 @@ def _loop(low: Lowering, op: Op) -> None:
             writes += [(buffer, write) for write in changes]
             in_place.add(value)
         else:
-            ends.append((target(end), buffer))
-    stacked = [(target(value), low.new_buffer(result)) for value, result in zip(rows, op.outputs[count:])]
+            ends.append((target(end), buffer, []))
+    ends += [(target(value), low.new_buffer(result), [step]) for value, result in zip(rows, op.outputs[count:])]
     read = [v for _, w in writes for v in (*w.op.inputs[1:], *(c for c, _ in w.conditions)) if v is not None]
     for o in graph.ops:
         if not in_place.isdisjoint(o.inputs):
@@ -97,10 +97,8 @@ def _loop(low: Lowering, op: Op) -> None:
     append_graph(inner, targets)
     for conditions, group in groupby(writes, key=lambda w: w[1].conditions):
         _append_writes(inner, conditions, list(group))
-    for source, buffer in ends:
-        inner.fill(source.shape, partial(_copy, inner, source, buffer, []))
-    for source, buffer in stacked:
-        inner.fill(source.shape, partial(_copy, inner, source, buffer, [step]))
+    for source, buffer, row in ends:
+        inner.fill(source.shape, partial(_copy, inner, source, buffer, row))
     low.flush([Repeat(name, limit, condition, inner.body)])
 
 
@@ -123,12 +121,6 @@ def _limit(low: Lowering, limit: Value) -> Scalar:
     return low.scalars.load(in_memory(low, limit), constant(0)) if number is None else low.scalars.index(number[0])
 
 
-def _temporary(low: Lowering, value: Value) -> Buffer:
-    buffer = Buffer(low.name("temporary"), value.dtype, sizes_of(value), "temporary")
-    low.all.append(buffer)
-    return buffer
-
-
 def _condition(low: Lowering, op: Op, graph: Graph, targets: list[tuple[Value, Buffer]]) -> Scalar | None:
     """Return the condition of an iteration, or None where it is always true. The iterations write the next one to
     one of the targets.
@@ -138,7 +130,7 @@ def _condition(low: Lowering, op: Op, graph: Graph, targets: list[tuple[Value, B
     keeps = end is graph.inputs[1] or (end.const is not None and bool(np.all(end.const)))
     if keeps and first.op == "const" and first.data:
         return None
-    buffer = _temporary(low, end)
+    buffer = low.temporary(end)
     low.flush([Store(buffer, constant(0), first)])
     if not keeps:
         targets.append((end, buffer))
