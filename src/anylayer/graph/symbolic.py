@@ -156,6 +156,8 @@ class _Symbolic:
         return type(self), (self.value, self.expression if type(self) is Size else self.real_expression)
 
     def __hash__(self) -> int:
+        if str(sys._getframe(1).f_globals.get("__name__")).startswith("anylayer.optimize."):
+            return hash(self.value)  # a rule compares shapes there: == records what it needs
         return hash(self.fix("be a key of a dict or an element of a set"))
 
     def __array__(self, dtype: Any = None, copy: object = None) -> Any:
