@@ -350,3 +350,16 @@ def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[S
 def routines_of(statements: Sequence[Any]) -> Iterator[Sort | Suppress]:
     """Yield the sorts and NMS among statements, including those inside loops."""
     return (s for s in all_statements(statements) if isinstance(s, ROUTINES))
+
+
+def nested(
+    loops: Sequence[tuple[str, Expression]], inner: list[Statement], parallel: bool = True, serial: int = 1
+) -> list[Statement]:
+    """Return statements nested in loops, of which the first is the outermost. If `parallel`, all loops except the
+    innermost `serial` ones are collapsed into one parallel loop.
+    """
+    repeated = [(name, extent) for name, extent in loops if extent.constant != 1]
+    outer = repeated[: max(len(repeated) - serial, 1)] if parallel else []
+    for name, extent in reversed(repeated[len(outer) :]):
+        inner = [Loop(name, extent, inner)]
+    return [Loop(outer[0][0], outer[0][1], inner, True, outer[1:])] if outer else inner

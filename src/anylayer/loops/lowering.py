@@ -22,7 +22,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import Buffer, Comment, Local, Loop, Scalar, Statement, Store, substituted
+from anylayer.loops.ir import Buffer, Comment, Local, Scalar, Statement, Store, nested, substituted
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
 from anylayer.loops.space import Space
@@ -489,16 +489,3 @@ def _repeat_body(
         return [s for value in values for s in store([substituted(e, value) for e in index])]
 
     return all_stores
-
-
-def nested(
-    loops: Sequence[tuple[str, Expression]], inner: list[Statement], parallel: bool = True, serial: int = 1
-) -> list[Statement]:
-    """Return statements nested in loops, of which the first is the outermost. If `parallel`, all loops except the
-    innermost `serial` ones are collapsed into one parallel loop.
-    """
-    repeated = [(name, extent) for name, extent in loops if extent.constant != 1]
-    outer = repeated[: max(len(repeated) - serial, 1)] if parallel else []
-    for name, extent in reversed(repeated[len(outer) :]):
-        inner = [Loop(name, extent, inner)]
-    return [Loop(outer[0][0], outer[0][1], inner, True, outer[1:])] if outer else inner

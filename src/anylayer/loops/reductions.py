@@ -11,14 +11,13 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
-from anylayer.loops.ir import INT, Break, Buffer, If, Local, Scalar, Set, Sort, Statement, Store
+from anylayer.loops.ir import INT, Break, Buffer, If, Local, Scalar, Set, Sort, Statement, Store, nested
 from anylayer.loops.lowering import (
     INLINED,
     Index,
     Lowering,
     Unsupported,
     given,
-    nested,
     nests,
     size_of,
     sizes_of,
