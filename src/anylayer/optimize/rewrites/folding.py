@@ -10,6 +10,7 @@ from anylayer.graph.facts import window_of
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import UNARY
 from anylayer.graph.sizes import is_static
+from anylayer.graph.symbolic import plain
 from anylayer.network import Array
 from anylayer.optimize.rules import Rewriter, rule
 from anylayer.optimize.views import View, identity_view, transposed_view
@@ -158,6 +159,7 @@ def _column_permutation(matrix: tuple[int, ...], split: tuple[int, ...], perm: l
     Returns None where elements move between rows, where rows are permuted in different ways, and for more than
     2**20 columns or 2**22 elements.
     """
+    matrix, split = plain(matrix), plain(split)
     if len(matrix) != 2 or matrix[1] > 1 << 20 or matrix[0] * matrix[1] > 1 << 22:
         return None
     indices = np.arange(matrix[0] * matrix[1]).reshape(split).transpose(perm).reshape(matrix)
