@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import anylayer
 from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 
-from .test_selections import Function, N, arrays, several, traced
+from .test_selections import Function, arrays, check_file_with_open_sizes, several, traced
 
 CASES: list[Function] = []
 REFUSED: list[tuple[Function, str]] = []
@@ -430,14 +429,7 @@ def test_results_equal_numpy(function: Function, engine: str) -> None:
     "function", [sum_is_zero, special_if_both_are_empty, greedy_after_the_question, labels_by_extend]
 )
 def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:
-    file = tmp_path / "f.onnx"
-    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
-    run = anylayer.read(file).compile("onnxruntime")
-    for b, s in arrays():
-        for n in (N, 9, 3):
-            want = several(function(b[:n].copy(), s[:n].copy()))
-            for got, y in zip(run({"b": b[:n], "s": s[:n]}).values(), want, strict=True):
-                np.testing.assert_allclose(got, y, rtol=1e-5, atol=1e-5)
+    check_file_with_open_sizes(function, tmp_path / "f.onnx")
 
 
 @pytest.mark.parametrize(("function", "rule"), REFUSED, ids=lambda f: getattr(f, "__name__", ""))

@@ -311,6 +311,28 @@ def several(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
+def in_onnxruntime(file: Path) -> Any:
+    """Return a file as a model on ONNX Runtime."""
+    return anylayer.read(file).compile("onnxruntime")
+
+
+def check_file_with_open_sizes(
+    function: Function, file: Path, load: Callable[[Path], Any] = in_onnxruntime
+) -> None:
+    """Write a function of boxes and scores as a file for any number of them, and compare it with NumPy.
+
+    load: returns a function that runs the file.
+    """
+    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
+    run = load(file)
+    for b, s in arrays():
+        for n in (N, 9, 3):
+            want = several(function(b[:n].copy(), s[:n].copy()))
+            for got, y in zip(run({"b": b[:n], "s": s[:n]}).values(), want, strict=True):
+                assert got.shape == np.shape(y)
+                np.testing.assert_allclose(got, y, rtol=1e-5, atol=1e-5)
+
+
 def in_openvino(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]:
     """Return a function that runs a file in OpenVINO's own runtime."""
     openvino = pytest.importorskip("openvino")
@@ -322,15 +344,8 @@ def in_openvino(file: Path) -> Callable[[dict[str, Array]], dict[str, Array]]:
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 @pytest.mark.parametrize("function", [sorted_by_score, returns_early, number_of_elements, pairs])
 def test_a_file_that_selects_from_any_number_of_boxes(function: Function, suffix: str, tmp_path: Path) -> None:
-    file = tmp_path / f"boxes.{suffix}"
-    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
-    run = anylayer.read(file).compile() if suffix == "onnx" else in_openvino(file)
-    for b, s in arrays():
-        for n in (N, 9, 3):
-            results = run({"b": b[:n], "s": s[:n]})
-            for got, want in zip(results.values(), several(function(b[:n], s[:n])), strict=True):
-                assert got.shape == np.shape(want)
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    load = (lambda file: anylayer.read(file).compile()) if suffix == "onnx" else in_openvino
+    check_file_with_open_sizes(function, tmp_path / f"boxes.{suffix}", load)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp", "onnxruntime"])

@@ -16,7 +16,7 @@ from anylayer.network import Array, TensorType
 from anylayer.testing import assert_same, run_graph
 from tests.engine_names import GENERAL, program_of
 
-from .test_selections import N, arrays, in_openvino, several, traced
+from .test_selections import N, arrays, check_file_with_open_sizes, in_openvino, several, traced
 
 Function = Callable[[Array, Array], Any]
 CASES: list[Function] = []
@@ -183,14 +183,7 @@ def test_results_equal_numpy(function: Function, engine: str) -> None:
     ],
 )
 def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:
-    file = tmp_path / "f.onnx"
-    anylayer.export(function, *arrays()[0], path=file, shapes={"b": ("N", 4), "s": ("N",)})
-    run = anylayer.read(file).compile("onnxruntime")
-    for b, s in arrays():
-        for n in (N, 9, 3):
-            results = run({"b": b[:n], "s": s[:n]}).values()
-            for got, want in zip(results, several(function(b[:n], s[:n])), strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    check_file_with_open_sizes(function, tmp_path / "f.onnx")
 
 
 @pytest.mark.parametrize("function", [slices_to_a_number_of_elements, different_values])
