@@ -66,7 +66,7 @@ def build(
         "-o",
         str(library),
     ]
-    done = subprocess.run([*command, "-o", str(library)], capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert not done.returncode, done.stderr + source.read_text()
     return ctypes.CDLL(str(library))
 

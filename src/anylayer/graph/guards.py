@@ -179,7 +179,7 @@ class SymbolicTrace:
     alike: dict[str, Expression] = field(default_factory=dict)
     fixes: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
-    repeat: Callable[[list[Any], Any], Any] = lambda items, n: NotImplemented
+    repeat: Callable[..., Any] = lambda items, n: NotImplemented
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
     _state: tuple[Any, ...] = ()

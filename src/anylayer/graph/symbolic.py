@@ -60,17 +60,13 @@ def _integers(function: Callable[[Any, Any], Any]) -> Any:
         e = _expression(other)
         if e is not None:
             return combination(self.expression, e, self, other)
-        if type(other) is list and depends_on_data(self) and (trace := current_trace.get()) is not None:
-            return trace.repeat(other, self)
-        return function(self.as_real(), other) if _is_float(other) else NotImplemented
+        return function(self.as_real(), other) if _is_float(other) else self._repeat(other)
 
     def reflected(self: Size, other: object) -> Any:
         e = _expression(other)
         if e is not None:
             return combination(e, self.expression, other, self)
-        if type(other) is list and depends_on_data(self) and (trace := current_trace.get()) is not None:
-            return trace.repeat(other, self)
-        return function(SizeReal.of(other), self.as_real()) if _is_float(other) else NotImplemented
+        return function(SizeReal.of(other), self.as_real()) if _is_float(other) else self._repeat(other)
 
     return method, reflected
 
@@ -215,6 +211,11 @@ class Size(_Symbolic):
     __and__, __or__, __xor__, __invert__ = _plain_methods("and or xor invert")
     __rand__, __ror__, __rxor__, __rlshift__, __rrshift__ = _plain_methods("rand ror rxor rlshift rrshift")
     __hash__ = _Symbolic.__hash__
+
+    def _repeat(self, items: object) -> object:
+        """Return a list times a size that depends on data, and NotImplemented for anything else."""
+        trace = current_trace.get() if type(items) is list and depends_on_data(self) else None
+        return NotImplemented if trace is None else trace.repeat(items, self)
 
     def as_real(self) -> SizeReal:
         """Return the size as a float."""

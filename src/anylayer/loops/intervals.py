@@ -90,7 +90,7 @@ def _below(v: float) -> float:
 
 
 def _of_ends(x: Scalar, a: Interval, b: Interval, *reciprocals: Interval) -> Interval | None:
-    """Return the interval of an operation that has its least and its largest value at ends of its operands."""
+    """Return the interval of an operation of `a` and `b`, with its least and its largest value at their ends."""
     if x.op == "div" and (x.dtype.kind != "f" or b[0] <= _TINY):
         return None
     function = {"add": float.__add__, "sub": float.__sub__, "mul": float.__mul__, "div": float.__truediv__}[x.op]

@@ -184,14 +184,14 @@ class If:
 
 @dataclass(slots=True, eq=False)
 class Branch(If):
-    """An If in which everything that only its body reads is computed."""
+    """An If whose body is a scope: values that only the body reads are computed inside of it."""
 
 
 @dataclass(slots=True, eq=False)
 class Repeat:
     """Run `body` while a condition holds, at most `limit` times. `var` is the number of the iteration.
 
-    What the body reads does not change before its last statements, which write the values for the next iteration.
+    Only the last statements of the body write values that the next iteration reads.
     """
 
     var: str

@@ -23,6 +23,7 @@ from anylayer.loops.lowering import (
     size_of,
     sizes_of,
 )
+from anylayer.loops.reductions import copies
 from anylayer.loops.space import Space
 
 _MAX_TOGETHER = 4
@@ -359,9 +360,8 @@ def _scatter_nd(low: Lowering, op: Op) -> None:
 
 def copied(low: Lowering, op: Op) -> Buffer:
     """Append a copy of an operator's first input to the buffer of its output."""
-    x = given(op)
     buffer = low.new_buffer(op.outputs[0])
-    low.fill(sizes_of(x), lambda index: [Store(buffer, buffer.offset(index), low.element(x, index))])
+    copies(low, given(op), buffer)
     return buffer
 
 

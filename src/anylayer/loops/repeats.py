@@ -7,7 +7,7 @@ own, which are copied at the end of the iteration.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import groupby
@@ -42,7 +42,7 @@ class _Write:
 def _loop(low: Lowering, op: Op) -> None:
     if op.body is None or low.by_element:
         raise Unsupported("a loop on data in a kernel for GPUs")
-    graph, count = _with_choices(op.body), int(op["states"])
+    graph, count = _with_where(op.body), int(op["states"])
     if not all(size_of(v.shape[0]).symbols <= low.space.known.ranges.keys() for v in op.outputs[count:]):
         raise Unsupported("it stacks a number of rows that depends on data")
     before, after, rows = graph.inputs[2 : 2 + count], graph.outputs[1 : 1 + count], graph.outputs[1 + count :]
@@ -68,7 +68,7 @@ def _loop(low: Lowering, op: Op) -> None:
         targets.append((value, low.temporary(value)))
         return targets[-1][1]
 
-    condition = _condition(low, op, graph, targets)
+    condition = _condition(low, op, graph, target)
     ends: list[tuple[Buffer, Buffer, Index]] = []
     writes: list[tuple[Buffer, _Write]] = []
     in_place = set[Value]()
@@ -121,19 +121,17 @@ def _limit(low: Lowering, limit: Value) -> Scalar:
     return low.scalars.load(in_memory(low, limit), constant(0)) if number is None else low.scalars.index(number[0])
 
 
-def _condition(low: Lowering, op: Op, graph: Graph, targets: list[tuple[Value, Buffer]]) -> Scalar | None:
-    """Return the condition of an iteration, or None where it is always true. The iterations write the next one to
-    one of the targets.
+def _condition(low: Lowering, op: Op, graph: Graph, target: Callable[[Value], Buffer]) -> Scalar | None:
+    """Return the condition of an iteration, or None where it is always true. `target` returns the buffer to which
+    the iterations write the next one.
     """
     start, end = op.input(1), graph.outputs[0]
     first = low.scalars.const(True, BOOL) if start is None else _one(low, start)
     keeps = end is graph.inputs[1] or (end.const is not None and bool(np.all(end.const)))
     if keeps and first.op == "const" and first.data:
         return None
-    buffer = low.temporary(end)
+    buffer = low.temporary(end) if keeps else target(end)
     low.flush([Store(buffer, constant(0), first)])
-    if not keeps:
-        targets.append((end, buffer))
     return low.scalars.load(buffer, constant(0))
 
 
@@ -162,7 +160,7 @@ def _append_writes(
 
 
 def _is_view(low: Lowering, value: Value) -> bool:
-    """Return whether a value is computed from the numbers of iterations, or has elements of an array in memory."""
+    """Return whether a value needs no copy: it is an expression of indices, or a view of an array in memory."""
     while value not in low.buffers and value.const is None:
         producer = low.graph.producers.get(value)
         if producer is None or not value.shape:
@@ -177,16 +175,16 @@ def _is_view(low: Lowering, value: Value) -> bool:
 # ------------------------------------------------------------------------ states in place
 
 
-def _with_choices(graph: Graph) -> Graph:
+def _with_where(graph: Graph) -> Graph:
     """Return a graph with Where in place of (m & a) | (~m & b), which np.where of booleans is recorded as."""
     new = graph.twin()
-    new.ops = [_choice(graph, o) or o for o in graph.ops]
+    new.ops = [_as_where(graph, o) or o for o in graph.ops]
     new.producers = {v: o for o in new.ops for v in o.outputs}
     new.drop_dead()
     return new
 
 
-def _choice(graph: Graph, o: Op) -> Op | None:
+def _as_where(graph: Graph, o: Op) -> Op | None:
     sides = [graph.producers.get(v) for v in o.inputs if v is not None] if o.op == "Or" else []
     parts = [v for s in sides if s is not None and s.op == "And" for v in s.inputs]
     inverse = graph.producers.get(parts[2]) if len(parts) == 4 and parts[2] is not None else None
@@ -206,7 +204,7 @@ def _is_passed_on(graph: Graph, state: Value, end: Value) -> bool:
 
 
 def _writes(graph: Graph, state: Value, end: Value) -> list[_Write] | None:
-    """Return the writes to elements of a state that result in the next one, if only they read what is between."""
+    """Return the writes to a state that result in the next one, or None if other operators read it in between."""
     writes_of: dict[Value, list[_Write]] = {state: []}
     for o in graph.ops:
         changes = _writes_after(o, writes_of, state)

@@ -37,8 +37,8 @@ class Dialect:
     ignored then. legacy_inputs: inputs are the network's fields `input` and `input_shape`, since there is no Input
     layer. fields: field numbers that differ from BVLC's: {"pooling_param": {"ceil_mode": 13}}. without: fields
     that it lacks: "pooling_param.round_mode". in_pairs: the operations for which its Eltwise reads two inputs
-    only; such a fork reads no factors. whole_kernel: whether the mean of a pooling window
-    is divided by the size of the kernel also where the window reaches beyond the padding.
+    only; such a fork reads no factors. whole_kernel: whether the mean of a pooling window is divided by the size
+    of the kernel also where the window reaches beyond the padding.
     """
 
     name: str

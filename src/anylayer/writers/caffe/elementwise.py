@@ -154,11 +154,10 @@ def _own_terms(op: Op | None) -> _Terms:
     number; [] for any other operator."""
     if op is None or op.domain or op.outputs[0].dtype != np.float32:
         return []
-    values, factors = list(op.inputs), {"Sub": [1.0, -1.0], "Neg": [-1.0]}.get(op.op, [1.0] * len(op.inputs))
+    values, ones = list(op.inputs), [1.0] * len(op.inputs)
+    factors = {"Add": ones, "Sum": ones, "Sub": [1.0, -1.0], "Neg": [-1.0]}.get(op.op, [])
     if op.op == "Mul" and len(factor := [c for v in values if (c := number(v)) is not None]) == 1:
         values, factors = [v for v in values if number(v) is None], factor
-    elif op.op not in ("Add", "Sub", "Sum", "Neg"):
-        return []
     terms = [(v, c) for v, c in zip(values, factors) if v is not None and v.const is None]
     same = all(v.shape == op.outputs[0].shape for v, _ in terms)
     return terms if same and len(terms) == len(values) else []
