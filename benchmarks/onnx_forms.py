@@ -14,9 +14,9 @@ def forms(written: dict[str, str], engine: str) -> dict[str, str]:
     it.
     """
     found = dict(written)
-    whole = found.get("whole operators")
-    if engine == "onnxruntime" and whole and (model := without_lrn(onnx.load(whole))) is not None:
-        other = Path(whole).with_name("network_lrn.onnx")
+    plain = found["plain"]
+    if engine == "onnxruntime" and (model := without_lrn(onnx.load(plain))) is not None:
+        other = Path(plain).with_name("network_lrn.onnx")
         onnx.save(model, str(other))
         found["LRN as convolution"] = str(other)
     return found

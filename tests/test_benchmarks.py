@@ -33,6 +33,7 @@ from benchmarks.parts.networks import fill, with_shape, without_layers
 from benchmarks.parts.operators import found
 from benchmarks.processes import Worker, WorkerError
 from benchmarks.prototxt import Prototxt, Word
+from benchmarks.runners import anylayer as anylayer_runner
 from benchmarks.runners import anylayer_function, python_tools
 from benchmarks.setup import difference
 from benchmarks.table import Table
@@ -231,6 +232,35 @@ class TestNetworks:
         _, layers, _ = make()
         values = sum(int(np.prod(shape)) for _, _, shapes in layers for shape in shapes)
         assert 4 * values == pytest.approx(size, rel=0.01)
+
+
+def test_forms_for_direct_calls_compute_what_anylayer_computes(tmp_path: Path) -> None:
+    import onnxruntime
+
+    text = """
+        layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [1, 8, 6, 6] } } }
+        layer { name: "norm" type: "LRN" bottom: "data" top: "norm" lrn_param { alpha: 0.5 } }
+        layer { name: "relu" type: "ReLU" bottom: "norm" top: "relu" }
+    """
+    (tmp_path / "m.prototxt").write_text(text)
+    x = np.random.default_rng(0).standard_normal((1, 8, 6, 6)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", data=x)
+    loaded = anylayer_runner.load(
+        {
+            "model": str(tmp_path / "m.prototxt"),
+            "inputs": str(tmp_path / "x.npz"),
+            "engine": "onnxruntime",
+            "threads": 1,
+            "export": str(tmp_path),
+        }
+    )
+    want = loaded.outputs("call")["relu"]
+    forms = onnx_forms.forms(loaded.facts["onnx"]["forms"]["onnxruntime"], "onnxruntime")
+    assert set(forms) >= {"plain", "LRN as convolution"}
+    for path in forms.values():
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        got = session.run(None, {session.get_inputs()[0].name: x})[0]
+        np.testing.assert_allclose(got, want, atol=1e-5 * float(np.abs(want).max()))
 
 
 def test_lrn_as_convolution_equals_lrn() -> None:

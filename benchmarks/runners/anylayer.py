@@ -7,15 +7,12 @@ export (a folder for the executed graph as ONNX, for the engines that are called
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import anylayer
-from anylayer.compile import segments
 from anylayer.compile.plan import make_plan
 from benchmarks.runners import Arrays, Loaded, read_inputs
 
@@ -61,11 +58,11 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
     """Write the network as ONNX files and as an ncnn network, with public output names. Return None if there are
     host calls, or nothing to run.
 
-    The forms for each engine are: plain, as traced; simplified, rewritten by anylayer's rules for the engine;
-    whole operators, with LRN and PRelu as single operators where anylayer records several.
+    The forms for each engine are: plain, as traced; simplified, rewritten by anylayer's rules for the engine.
     """
-    step = _single(segments.whole(model.plan)) if model.plan is not None else None
-    if step is None:
+    plan = model.plan and make_plan(net.network, net.definitions, model.plan.inputs, model.plan.outputs)
+    step = _single(plan)
+    if plan is None or step is None:
         return None
     from anylayer.optimize.simplify import simplify
 
@@ -75,13 +72,7 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
         better = simplify(step.graph, engine)
         if _build(better) != _build(step.graph):
             forms[engine]["simplified"] = _write(better, folder / f"network_{engine}.onnx")
-    with _whole_operators() as used:
-        again = _single(make_plan(net.network, net.definitions, model.plan.inputs, model.plan.outputs))
-    if used and again is not None:
-        whole = _write(again.graph, folder / "network_whole.onnx")
-        for engine in ENGINES:
-            forms[engine]["whole operators"] = whole
-    public = {value: name for name, value in model.plan.outputs.items()}
+    public = {value: name for name, value in plan.outputs.items()}
     return {
         "forms": forms,
         "inputs": step.inputs,
@@ -108,31 +99,6 @@ def _write(graph: Any, path: Path) -> str:
 
     path.write_bytes(to_onnx(graph).SerializeToString())
     return str(path)
-
-
-@contextmanager
-def _whole_operators() -> Iterator[list[str]]:
-    """Record LRN and PRelu as single operators; yield the names of those that occurred."""
-    from anylayer import ops
-    from anylayer.tracing import record
-
-    used: list[str] = []
-
-    def lrn(x: Any, size: int, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
-        used.append("LRN")
-        return record("LRN", [x], x.shape, x.dtype, size=size, alpha=alpha, beta=beta, bias=bias)
-
-    def prelu(x: Any, slope: Any) -> Any:
-        used.append("PRelu")
-        return record("PRelu", [x, slope], x.shape, x.dtype)
-
-    before = ops.lrn._form, ops.prelu._form
-    ops.lrn.form(lrn)
-    ops.prelu.form(prelu)
-    try:
-        yield used
-    finally:
-        ops.lrn._form, ops.prelu._form = before
 
 
 def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
