@@ -71,7 +71,7 @@ test-opencv4: $(VENV)/dev.stamp $(VENV)-opencv4/stamp
 test-vendors: $(VENV)/dev.stamp $(VENV)-sophgo/stamp $(VENV)-rknn/stamp
 	$(PY) -m tests.vendors
 
-gallery: $(VENV)/dev.stamp
+gallery: $(VENV)/dev.stamp $(VENV)-gallery/stamp
 	$(PY) -m gallery $(ARGS)
 
 test-versions: $(VENV)/dev.stamp
@@ -96,7 +96,7 @@ dist: $(VENV)/dist.stamp
 	$(PY) -m tools.wheel dist
 
 clean:
-	rm -rf $(VENV) $(VENV)-opencv4 $(VENV)-sophgo $(VENV)-rknn .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-gallery $(VENV)-opencv4 $(VENV)-sophgo $(VENV)-rknn .venv-versions $(OUT) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml $(PY)
 	$(PY) -m pip install --quiet --editable '.[hdf5]'
@@ -133,6 +133,12 @@ $(VENV)/site.stamp $(VENV)/dist.stamp: $(VENV)/%.stamp: pyproject.toml $(VENV)/u
 $(VENV)-opencv4/stamp: pyproject.toml $(VENV)/uv.stamp
 	@$(PY) -m venv --without-pip $(VENV)-opencv4
 	@$(UV) $(VENV)-opencv4/bin/python --editable . 'opencv-python-headless<5'
+	@touch $@
+
+# Wheels only: nothing of the packages runs while they are installed.
+$(VENV)-gallery/stamp: gallery/requirements.txt $(VENV)/uv.stamp
+	@$(PY) -m venv --clear --without-pip $(VENV)-gallery
+	@$(UV) $(VENV)-gallery/bin/python --no-deps --require-hashes --only-binary :all: -r $<
 	@touch $@
 
 # The tools of the vendors need Python 3.10 and old packages. torch 1.12.1 has a wheel without CUDA packages. tpu-mlir

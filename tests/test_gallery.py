@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ def save(path: Path, operator: str) -> None:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(gallery, "FOLDER", tmp_path)
     monkeypatch.setattr(gallery, "ENGINES", ("numpy", "onnxruntime"))
-    monkeypatch.setattr(gallery, "unpacked", lambda name: tmp_path / name)
+    monkeypatch.setattr(gallery, "PACKAGES", tmp_path / "toy")
     (tmp_path / "written").mkdir()
     save(tmp_path / "toy" / "net.onnx", "Tanh")
     save(tmp_path / "toy" / "other.onnx", "Sigmoid")
@@ -55,6 +58,35 @@ def test_other_numbers_are_seen(package: Path) -> None:
     assert error == pytest.approx(np.abs(np.tanh(X) - 1 / (1 + np.exp(-X))).max() / (1 / (1 + np.exp(-X))).max())
 
 
+OPENCV = """
+import sys
+from pathlib import Path
+import numpy as np
+from gallery import __main__ as gallery
+gallery.FOLDER = Path(sys.argv[1])
+gallery.PACKAGES = next(Path(sys.argv[2]).parent.parent.glob("lib/python*/site-packages"))
+x = np.arange(96, dtype=np.float32).reshape(1, 1, 8, 12)
+found = gallery.opencv("net", {"data": x})()["up"]
+net = gallery.anylayer.read(*gallery.caffe_files("net"), layers=["examples/hed/layers.py"])
+want = net.compile("numpy")(x)["up"]
+print(found.shape == want.shape == x.shape, np.ptp(want) > 1, np.abs(found - want).max() < 1e-4)
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("ANYLAYER_OPENCV4"), reason="OpenCV 4 is not installed")
+def test_caffe_files_run_in_opencv(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text("""
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 8 dim: 12 } } }
+layer { name: "small" type: "Pooling" bottom: "data" top: "small"
+        pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+layer { name: "up" type: "ResizeLike" bottom: "small" bottom: "data" top: "up" }
+""")
+    (tmp_path / "net.caffemodel").write_bytes(b"\xa2\x06\x07\n\x05small")  # a layer without weights
+    command = [sys.executable, "-c", OPENCV, str(tmp_path), os.environ["ANYLAYER_OPENCV4"]]
+    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert shown == "True True True\n"
+
+
 def test_failure_is_shown_as_a_failure(
     package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +98,7 @@ def test_failure_is_shown_as_a_failure(
 def test_every_package_is_pinned_with_its_hash() -> None:
     rows = [r for r in gallery.REQUIREMENTS.read_text().splitlines() if not r.startswith("#")]
     pins = [re.fullmatch(r"([\w-]+)==[\d.]+ --hash=sha256:[0-9a-f]{64}", row) for row in rows]
-    assert {pin and pin[1] for pin in pins} == {m.package for m in MODELS.values()}
+    assert {pin and pin[1] for pin in pins} == {m.package for m in MODELS.values()} | {"opencv-python-headless"}
     (demo,) = (r for r in (ROOT / "examples/hed/weights.txt").read_text().splitlines() if not r.startswith("#"))
     assert demo in rows
 

@@ -63,7 +63,8 @@ def shapes_wording(
     shapes: the sizes in the file by input, None for open sizes, and for an input without a shape in the file. They
     get example sizes: the next ones that fulfil the file's `conditions`, where a few steps lead to some.
     """
-    usual = {name: _example(shape) for name, shape in shapes.items()}
+    is_batched = any(shape and shape[0] is None for shape in shapes.values())
+    usual = {name: _example(shape, is_batched) for name, shape in shapes.items()}
     examples = next(filter(partial(_fulfils, conditions), _larger(usual, shapes)), usual)
     options = (f"--shape {name}={','.join(map(str, shape))}" for name, shape in examples.items())
     return wording(f"shapes={examples}", " ".join(options))
@@ -93,14 +94,17 @@ _TRIED = 64
 """The number of example sizes of which one may fulfil the conditions of a file."""
 
 
-def _example(shape: tuple[int | None, ...] | None) -> tuple[int, ...]:
-    """Return example sizes: on 4 axes those of an image, channels-last if the last one is 1, 3 or 4."""
+def _example(shape: tuple[int | None, ...] | None, is_batched: bool) -> tuple[int, ...]:
+    """Return example sizes: on 4 axes those of an image, channels-last if the last one is 1, 3 or 4.
+
+    is_batched: the file leaves the batch size open. A recurrent state has it on its second axis: (2, N, 128).
+    """
     if shape is None or (len(shape) == 4 and (shape[1] is not None or shape[3] not in (1, 3, 4))):
         usual: tuple[int, ...] = (1, 3, 224, 224)
     elif len(shape) == 4:
         usual = (1, 224, 224, 3)
     else:
-        usual = (1, *[16] * len(shape))
+        usual = (1, *[1 if is_batched and len(shape) == 3 and shape[0] else 16], *[16] * len(shape))
     return usual if shape is None else tuple(u if size is None else size for u, size in zip(usual, shape))
 
 

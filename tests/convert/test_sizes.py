@@ -15,6 +15,7 @@ from onnx import helper
 
 import anylayer
 from anylayer.errors import AnyLayerError, InputError
+from anylayer.network import shapes_wording
 from anylayer.tracing import checked
 from tests.readers.onnx.files import model, value
 
@@ -262,6 +263,12 @@ def even_batch(folder: Path) -> anylayer.Net:
 def test_proposed_sizes_are_those_that_the_file_allows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Give shapes=\{'x': \(2, 3\)\}"):
         even_batch(tmp_path).write(tmp_path / "out.onnx")
+
+
+def test_proposed_state_has_the_batch_size_of_the_other_inputs() -> None:
+    sizes = {"x": (None, None), "state": (2, None, 8), "image": (1, None, None, 3)}
+    assert shapes_wording(sizes) == "shapes={'x': (1, 16), 'state': (2, 1, 8), 'image': (1, 224, 224, 3)}"
+    assert shapes_wording({"x": (2, None, 8)}) == "shapes={'x': (2, 16, 8)}"
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])

@@ -28,7 +28,7 @@ def image_options(function: F) -> F:
                 "--size",
                 callback=to_size,
                 metavar="WxH",
-                help="Resize to this; keep: do not resize [the input's].",
+                help="Resize to this, or keep the size [the input's].",
             ),
             image("--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the channels."),
             image(

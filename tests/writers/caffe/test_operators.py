@@ -284,8 +284,14 @@ def test_blog_compat_adds_epsilon_to_variance() -> None:
 
 def test_all_refused_operators_are_named() -> None:
     graph = traced(lambda x: (np.floor(x), np.sign(x)), [X])
-    text = "has no layer for Floor. Keep the layer as one of the target's own (keep=[...]), or "
-    with pytest.raises(LayerError, match=re.escape(text) + r".* 1 more: .* has no layer for Sign"):
+    text = "has no layer for Sign. Keep the layer as one of the target's own (keep=[...]), or "
+    with pytest.raises(LayerError, match=r"has no layer for Floor. 1 more: .* " + re.escape(text)):
+        layers_of(graph)
+
+
+def test_operators_that_read_a_refused_one_are_named() -> None:
+    graph = traced(lambda x: np.sign(x) ** np.abs(x), [X])
+    with pytest.raises(LayerError, match=r"has no layer for Sign\. 1 more: .* are both computed\. Keep the layer"):
         layers_of(graph)
 
 

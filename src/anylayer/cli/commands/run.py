@@ -94,7 +94,7 @@ def result_options(function: F) -> F:
     "--fps",
     type=click.FloatRange(0.01, 1000),
     metavar="R",
-    help="Frames per second [the input's].",
+    help="Frames per second [input's].",
 )
 @random_weights_option
 @shape_option

@@ -12,6 +12,7 @@ import numpy as np
 from anylayer.errors import LayerError, at, need, some, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.operators import REARRANGES
+from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Shape
 from anylayer.source import unused_name
 from anylayer.writers._target import Consumers
@@ -77,7 +78,8 @@ class CaffeBuilder:
     def lower_graph(self, graph: Graph) -> None:
         """Add the layers of a graph whose inputs already have views.
 
-        Raises one LayerError that names the operators that cannot be written, the first one in full.
+        Raises one LayerError that names the operators that cannot be written, the first one in full. Their outputs
+        get blobs that no layer produces, so that operators which read them are checked, too.
         """
         self.producers = {v: op for op in graph.ops for v in op.outputs}
         self.consumers, self.parts = Consumers(graph.ops, graph.outputs), None
@@ -91,7 +93,12 @@ class CaffeBuilder:
                 self._lower(op)
             except LayerError as error:
                 refused.append(error)
-                missing.update(op.outputs)
+                for v in op.outputs:
+                    if is_static(v.shape):
+                        self.shapes[v.name] = tuple(map(int, v.shape))
+                        self.set_view(v, BlobView(v.name, self.shapes[v.name]))
+                    else:
+                        missing.add(v)
         _raise_combined(refused)
 
     def _lower(self, op: Op) -> None:
@@ -209,11 +216,7 @@ class CaffeBuilder:
         """
         name = f" (dialect '{self.dialect.name}')" if self.dialect.name else ""
         having = [other for other in dialect_names() if dialect_of(other).has(type_)] if type_ else []
-        another = f"name a dialect that has it ({some(having, 5)}), " if having else ""
-        return LayerError(
-            f"Caffe{name} has {what}. Keep the layer as one of the target's own "
-            f"({wording('keep=[...]', '--keep TYPE')}), {another}or write ONNX"
-        )
+        return _Refusal(f"Caffe{name} has {what}", type_ or what, having)
 
     def need(self, condition: object, what: str) -> None:
         """Raise LayerError ("Caffe has <what>") unless the condition holds."""
@@ -299,13 +302,41 @@ class CaffeBuilder:
         return unused_name(scope + tail, self.layer_names)
 
 
+class _Refusal(LayerError):
+    """The dialect lacks what an operator needs; the dialects in `having` have it."""
+
+    def __init__(self, rule: str, lacks: str, having: Sequence[str]) -> None:
+        super().__init__(f"{rule}. {_remedy(having)}")
+        self.rule, self.lacks, self.having = rule, lacks, having
+
+
+def _remedy(having: Sequence[str]) -> str:
+    another = f"name a dialect that has it ({some(having, 5)}), " if having else ""
+    keep = wording("keep=[...]", "--keep TYPE")
+    return f"Keep the layer as one of the target's own ({keep}), {another}or write ONNX"
+
+
 def _raise_combined(refused: list[LayerError]) -> None:
-    """Raise the first error, with the rules of up to three others appended. Do nothing for an empty list."""
+    """Raise the first error, with the rules of up to three others appended. Do nothing for an empty list.
+
+    What the dialect lacks besides comes first, and only dialects that have everything are named.
+    """
     if not refused:
         return
-    first = refused[0]
-    others = [text for text in dict.fromkeys(str(e).split(". ")[0] for e in refused) if text not in str(first)]
-    if others:
-        more = "; ..." if len(others) > 3 else ""
-        raise LayerError(f"{first.message}. {len(others)} more: {'; '.join(others[:3])}{more}", *first.places)
-    raise first
+    first, lacking = refused[0], set[str]()
+    others: dict[str, bool] = {}  # text -> whether it lacks what an earlier one lacks
+    for error in refused:
+        text, lacks = str(error).split(". ")[0], getattr(error, "lacks", error.message)
+        if text not in str(first):
+            others.setdefault(text, lacks in lacking)
+        lacking.add(lacks)
+    if not others:
+        raise first
+    file = "".join(first.places[:1]).rpartition(": ")[0]
+    shown = [text.removeprefix(f"{file}: ") for text in sorted(others, key=others.__getitem__)]
+    rule, remedy = first.message, ""
+    if isinstance(first, _Refusal):
+        having = [d for d in first.having if all(isinstance(e, _Refusal) and d in e.having for e in refused)]
+        rule, remedy = first.rule, f". {_remedy(having)}"
+    more = "; ..." if len(others) > 3 else ""
+    raise LayerError(f"{rule}. {len(others)} more: {'; '.join(shown[:3])}{more}{remedy}", *first.places)
