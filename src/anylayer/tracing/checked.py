@@ -289,6 +289,8 @@ _CLOCKS = frozenset(
 _DATES = frozenset(("now", "utcnow", "today"))
 _DRAWING = frozenset(str(module.__file__) for module in (random, secrets, uuid))
 """The files of the modules that draw random numbers for their caller."""
+_NOTICED = _CLOCKS | _DATES | {"urandom", "getrandom", "seed"}
+"""The names of all functions written in C that may be such calls."""
 
 
 @contextmanager
@@ -307,13 +309,12 @@ def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
         return frame.f_code.co_filename in files or package_of(frame.f_code.co_filename) == ""
 
     def event(frame: FrameType, kind: str, function: Any) -> None:
-        if kind == "c_call":
-            name = function.__name__
+        if kind == "c_call" and (name := function.__name__) in _NOTICED:
             if name in _CLOCKS or name in _DATES:
                 if is_users(frame) and _reads_clock(function):
                     call = tracing.causes.running_call(frame) or name
                     calls.append((f"{call} reads the clock", place_of(frame)))
-            elif name in ("urandom", "getrandom") or (name == "seed" and _seeds_itself(frame)):
+            elif name != "seed" or _seeds_itself(frame):
                 caller = _caller(frame)
                 if is_users(caller):
                     call = tracing.causes.running_call(caller) or name
