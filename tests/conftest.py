@@ -7,17 +7,23 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shlex
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from inspect import signature
+from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import onnxruntime
 import pytest
 from hypothesis import settings
 from tools.reference import VARIABLE
 
+from anylayer.engines import onnxruntime as onnxruntime_engine
 from anylayer.layer import registry
 from tests.readers.onnx.node_tests import HOME
 
@@ -81,10 +87,42 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["POCL_CACHE_DIR"] = f"{_home.name}/pocl"
         os.environ["PYOPENCL_NO_CACHE"] = "1"
         os.environ[HOME] = _home.name
+        os.environ["PATH"] = f"{share_objects(Path(_home.name))}{os.pathsep}{os.environ.get('PATH', '')}"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
+    onnxruntime_engine.compile = onnxruntime_engine.compile_alongside
+    onnxruntime.InferenceSession = RestingSession
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
     config.addinivalue_line("markers", "breadth: run only with --slow")
     config.addinivalue_line("markers", "one_per(kind): without --slow, run one case for each kind; see is_breadth")
+
+
+class RestingSession(onnxruntime.InferenceSession):
+    """A session whose threads do not wait for the next call in a loop, unless it has options. They would take
+    40 ms of a processor after each call.
+    """
+
+    def __init__(self, model: Any, sess_options: Any = None, *args: Any, **options: Any) -> None:
+        if sess_options is None:
+            sess_options = onnxruntime.SessionOptions()
+            sess_options.add_session_config_entry("session.force_spinning_stop", "1")
+        super().__init__(model, sess_options, *args, **options)
+
+
+def share_objects(home: Path) -> Path:
+    """Return a folder with the C++ compilers, which keep their object files in the folder of the run: see
+    sharing-c++.
+    """
+    objects, folder = home / "objects", home / "compilers"
+    objects.mkdir()
+    folder.mkdir()
+    script = Path(__file__).with_name("sharing-c++")
+    for name in ("c++", "g++"):
+        compiler = shutil.which(name)
+        if compiler is not None and shutil.which("bash") is not None:
+            words = shlex.join(map(str, (script, compiler, objects)))
+            (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+            (folder / name).chmod(0o755)
+    return folder
 
 
 @pytest.hookimpl(optionalhook=True)
