@@ -19,12 +19,16 @@ class Clock:
     """A clock in place of the module `time`."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = self.spun = self.spins_until = 0.0
 
     def perf_counter(self) -> float:
         return self.now
 
+    def process_time(self) -> float:
+        return self.spun
+
     def sleep(self, seconds: float) -> None:
+        self.spun += min(seconds, max(self.spins_until - self.now, 0.0))
         self.now += seconds
 
 
@@ -138,13 +142,29 @@ def test_one_slow_turn_does_not_exclude_a_call(clock: Clock) -> None:
     """Another program disturbs the first turn of "a", which is the faster one."""
 
     def a() -> None:
-        clock.now += 9e-3 if clock.now < 0.15 else 1e-3
+        clock.now += 9e-3 if clock.now < 0.06 else 1e-3
 
     def b() -> None:
         clock.now += 1.5e-3
 
     measured = timing.timed_in_turns({"a": a, "b": b}, clock=clock.perf_counter)
     assert measured == pytest.approx({"a": 1e-3, "b": 1.5e-3})
+
+
+@pytest.mark.parametrize("spins", [0.02, 0.04])
+def test_turn_begins_after_threads_have_stopped_spinning(clock: Clock, spins: float) -> None:
+    starts: list[float] = []
+
+    def spinning() -> None:
+        clock.now += 1e-3
+        clock.spins_until = clock.now + spins
+
+    def other() -> None:
+        starts.append(clock.now - clock.spins_until)
+        clock.now += 1.2e-3
+
+    timing.timed_in_turns({"spinning": spinning, "other": other}, clock=clock.perf_counter)
+    assert min(starts) >= 0
 
 
 @pytest.mark.parametrize(("seconds", "runs"), [(0.05, 2), (0.2, 1)])

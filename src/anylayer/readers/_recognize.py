@@ -137,8 +137,12 @@ def describe(path: Path) -> str:
     return _protobuf(head, size)
 
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""The control characters except white space and ESC."""
+
+
 def _is_text(head: bytes) -> bool:
-    return not any(b < 9 or (13 < b < 32 and b != 27) for b in head)
+    return _CONTROL.search(head) is None
 
 
 def is_text(path: Path) -> bool:

@@ -14,11 +14,13 @@ from anylayer.libraries.stdout import redirected_stdout
 from anylayer.network import Array, TensorType
 from anylayer.numerics import uniform_noise
 
-_TRIAL_SECONDS = 0.5
+_TRIAL_SECONDS = 0.3
 """The longest mean time, in seconds, for which each call is measured."""
 _SPIN_SECONDS = 0.06
 """ONNX Runtime's threads spin this long after a call (2**20 pauses of some 50 cycles). An engine that is measured
 meanwhile takes twice its time."""
+_IDLE_SECONDS = 0.004
+"""Threads that use less than a tenth of this time while this thread sleeps, twice in succession, do not spin."""
 _TURN_SECONDS = 0.03
 """The time, in seconds, for which a call is measured before the next call takes its turn."""
 _BEHIND = {2: 1.3, 3: 1.15, 4: 1.05}
@@ -75,9 +77,18 @@ def timed_in_turns(
     return {name: min(times) for name, times in turns.items()}
 
 
+def _wait_for_spinning_threads() -> None:
+    """Sleep until the other threads of this process are idle, at most _SPIN_SECONDS."""
+    stop, idle = time.perf_counter() + _SPIN_SECONDS, 0
+    while idle < 2 and time.perf_counter() < stop:
+        before = time.process_time()
+        time.sleep(_IDLE_SECONDS)
+        idle = idle + 1 if time.process_time() - before < _IDLE_SECONDS / 10 else 0
+
+
 def _turn(call: Callable[[], object], clock: Callable[[], float]) -> float:
     """Run a call for a turn, and return the seconds of its fastest run."""
-    time.sleep(_SPIN_SECONDS)
+    _wait_for_spinning_threads()
     start = clock()
     call()  # is not timed, because the caches hold another call's data
     if (cold := clock() - start) > _LONG_SECONDS:
@@ -129,7 +140,7 @@ def timed_at_new_sizes(
     stop = time.perf_counter() + _TRIAL_SECONDS * len(calls)
     while True:
         for name, call in calls.items():
-            time.sleep(_SPIN_SECONDS)
+            _wait_for_spinning_threads()
             with suppress(EngineError):
                 call(uniform_noise(known_types))  # is not timed, because the caches hold another call's data
             turn = time.perf_counter() + _TURN_SECONDS
