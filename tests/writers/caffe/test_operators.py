@@ -295,6 +295,15 @@ def test_operators_that_read_a_refused_one_are_named() -> None:
         layers_of(graph)
 
 
+def test_operator_whose_output_has_a_dynamic_size_is_refused() -> None:
+    def kept(boxes: Any, scores: Any) -> Any:
+        return anylayer.ops.nms(boxes, scores, max_per_class=3, iou_threshold=0.5)
+
+    boxes, scores = np.zeros((1, 5, 4), np.float32), np.zeros((1, 1, 5), np.float32)
+    with pytest.raises(LayerError, match="has no layer for NonMaxSuppression"):
+        layers_of(traced(kept, [boxes, scores]))
+
+
 def test_dialects_with_a_missing_type_are_named(tmp_path: Path) -> None:
     def function(x: Any) -> Any:
         return np.transpose(x, (0, 2, 3, 1)) * np.float32(2)

@@ -12,7 +12,6 @@ import numpy as np
 from anylayer.errors import LayerError, at, need, some, wording
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.operators import REARRANGES
-from anylayer.graph.sizes import is_static
 from anylayer.network import Array, Shape
 from anylayer.source import unused_name
 from anylayer.writers._target import Consumers
@@ -94,7 +93,7 @@ class CaffeBuilder:
             except LayerError as error:
                 refused.append(error)
                 for v in op.outputs:
-                    if is_static(v.shape):
+                    if all(isinstance(n, (int, np.integer)) for n in v.shape):
                         self.shapes[v.name] = tuple(map(int, v.shape))
                         self.set_view(v, BlobView(v.name, self.shapes[v.name]))
                     else:
