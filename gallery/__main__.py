@@ -182,19 +182,20 @@ def command(name: str, model: Model) -> str:
 def main(names: list[str]) -> int:
     """Print the table of these networks. Return the exit status."""
     (FOLDER / "written").mkdir(parents=True, exist_ok=True)
-    results = {name: result(name, MODELS[name]) for name in names}
+    results = {}
     print(f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}. The error is relative to the largest:")
     print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime; for hed, against the")
     print("Caffe files in OpenCV 4. Time: processor time, by the time there.\n")
     print("| network | package | licence | special | comes out | error | time | written and compared as |")
     print("|---|---|---|---|---|---:|---:|---|")
-    for name, r in results.items():
+    for name in names:
         m = MODELS[name]
+        r = results[name] = result(name, m)
         error = "" if r.error is None else f"{r.error:.0e}"
         ratio = "" if r.ratio is None else f"{r.ratio:.2f}"
         formats = f"**failed**: {r.failure}" if r.failure else ", ".join(r.written)
         cells = (name, m.package, m.licence, m.special, r.comes_out, error, ratio, formats)
-        print(f"| {' | '.join(cells)} |")
+        print(f"| {' | '.join(cells)} |", flush=True)
     print("\nThe commands, in the folders of the packages:\n")
     for name in names:
         print(f"    {command(name, MODELS[name])}")

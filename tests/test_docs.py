@@ -30,7 +30,7 @@ from typing import Any
 import pytest
 from benchmarks import reasons, report
 from click.testing import CliRunner
-from tools import pages
+from tools import evidence, pages
 
 from anylayer import errors, ops
 from anylayer.cli import main
@@ -219,6 +219,11 @@ def test_every_page_is_linked_from_the_contents() -> None:
 
 def test_first_page_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
+
+
+def test_first_page_has_the_rows_of_the_evidence() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [\d,]+ \|", (ROOT / "README.md").read_text("utf-8"), re.M)
+    assert rows == [*evidence.ROWS]
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda p: p.name)

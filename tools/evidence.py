@@ -23,17 +23,18 @@ import numpy as np
 import pytest
 
 ROWS = {
-    "BVLC Caffe and its forks: layers": ("tests/conformance/test_golden.py",),
-    "Sophgo's Caffe: layers": ("tests/conformance/test_sophgo.py",),
-    "BVLC Caffe: published networks": ("tests/conformance/test_models.py",),
-    "Keras 2 and 3: layers": ("tests/layers/keras",),
-    "Keras 2 and 3: models": ("tests/readers/keras/test_models.py",),
-    "TensorFlow: operations": ("tests/layers/tensorflow",),
-    "ONNX: its own node tests": ("tests/readers/onnx/test_node_tests.py",),
-    "OpenCV 4: networks and layers": (
+    "Caffe of BVLC, of its forks and of Sophgo, layers and published networks": (
+        "tests/conformance/test_golden.py",
+        "tests/conformance/test_sophgo.py",
+        "tests/conformance/test_models.py",
+    ),
+    "Keras 2 and 3, layers and models": ("tests/layers/keras", "tests/readers/keras/test_models.py"),
+    "TensorFlow, operations": ("tests/layers/tensorflow",),
+    "OpenCV 4, networks and layers": (
         "tests/opencv/test_opencv4.py",
         "tests/layers/caffe/test_detection_output.py",
     ),
+    "ONNX, its own node tests": ("tests/readers/onnx/test_node_tests.py",),
 }
 """The files and folders of tests that compare with each program."""
 _worst = 0.0
@@ -92,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(
         f"{platform.machine()}, {os.cpu_count()} cores; float32, relative to the largest value"
     )
-    terminalreporter.write_line("| compared with | comparisons | largest difference | failed | left out |")
+    terminalreporter.write_line("| program | comparisons | largest difference | failed | left out |")
     terminalreporter.write_line("|---|---:|---:|---:|---:|")
     for name, row in rows.items():
         worst = f"{row.worst:.1g}" if row.worst else ""

@@ -132,6 +132,14 @@ def test_completed_stub_passes_its_test(anylayer_command, small):
     assert np.array_equal(np.load("half.npy"), np.load("x.npy") / 2)
 
 
+def test_stub_after_a_written_layer_knows_its_shapes(anylayer_command, small):
+    layer = "import anylayer\n@anylayer.layer('Times')\ndef times(x, *, factor):\n    return x[:, :, :2]\n"
+    (small / "first.py").write_text(layer)
+    text = anylayer_command("stub", "net.prototxt", "-l", "first.py", "--type", "Means").stdout
+    assert "      in  half: float32[1, 3, 2, 6]\n" in text and "class Times" not in text
+    assert "anylayer run net.prototxt WEIGHTS -l first.py -l layers.py -i INPUT\n" in text
+
+
 def test_stub_overwrites_only_with_force(anylayer_command, small):
     failed = anylayer_command("stub", "net.prototxt", "-o", "layers.py", status=1)
     assert failed.stderr == "layers.py exists. --force overwrites it\n"

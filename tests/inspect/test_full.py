@@ -16,6 +16,7 @@ from PIL import Image
 
 import anylayer
 from anylayer.errors import InputError
+from anylayer.inspect.boxes import draw_detections
 from anylayer.inspect.report import Report
 
 HOSTILE = [
@@ -154,6 +155,14 @@ def test_detections_are_drawn_on_the_input(tmp_path: Path) -> None:
     assert shown.what.startswith("1 of 2 detections") and shown.png is not None and shown.size == (80, 80)
     pixels = np.asarray(Image.open(BytesIO(shown.png)))
     assert pixels[60, 40].tolist() == [0, 128, 0] and not pixels[:20].any()
+
+
+def test_only_the_most_likely_detections_are_drawn() -> None:
+    rows = np.zeros((1, 1, 30, 7), np.float32)
+    rows[..., 1], rows[..., 2], rows[..., 5:] = 1, np.linspace(0.6, 0.9, 30), np.linspace(0.2, 0.9, 30)[:, None]
+    image, what = draw_detections(np.zeros((100, 100, 3), np.uint8), rows)
+    assert what.startswith("the 20 most likely of 30 detections")
+    assert image[88:92, 50].any() and not image[20:43, 20:43].any()
 
 
 def test_chosen_maps_are_drawn(net: anylayer.Net) -> None:

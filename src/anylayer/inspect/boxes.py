@@ -12,6 +12,8 @@ from anylayer.network import Array
 
 _THRESHOLD = 0.5
 """The lowest score of a detection that `draw_detections` draws."""
+_MAX_DRAWN = 20
+"""The number of detections that it draws: more of them hide the image."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,12 @@ def draw_detections(image: Array, output: Array) -> tuple[Array, str]:
     likely = rows[rows[:, 2] >= _THRESHOLD]
     height, width = image.shape[:2]
     pixels = np.array([width, height, width, height])
-    order = np.argsort(likely[:, 2], kind="stable")  # the most likely ones are drawn last, over the others
+    order = np.argsort(likely[:, 2], kind="stable")[-_MAX_DRAWN:]  # the most likely ones are drawn last, on top
     boxes = [class_box((row[3:] * pixels).tolist(), int(row[1]), float(row[2])) for row in likely[order]]
-    what = f"{len(boxes)} of {len(rows)} detections, with a score of at least {_THRESHOLD:g}: class and score"
-    return draw_boxes(image, boxes), what
+    drawn = f"{len(boxes)} of {len(rows)} detections, with a score of at least {_THRESHOLD:g}"
+    if len(boxes) < len(likely):
+        drawn = f"the {len(boxes)} most likely of {len(rows)} detections"
+    return draw_boxes(image, boxes), f"{drawn}: class and score"
 
 
 def draw_boxes(image: Array, boxes: Sequence[Box]) -> Array:

@@ -61,7 +61,8 @@ def command(
         return
     inside = any(node.blobs for node in net.network.nodes)
     weights = options["weights"] or ("" if inside else "WEIGHTS")
-    files = " ".join(str(f) for f in (options["model"], weights, "-l", out or "layers.py") if f)
+    layers = [word for file in (*options["layers"], out or "layers.py") for word in ("-l", file)]
+    files = " ".join(str(f) for f in (options["model"], weights, *layers) if f)
     text = stub_file(net.network, report.nodes, stub_types, f"anylayer run {files} -i INPUT", set(names.values()))
     if out is None:
         echo(text, nl=False)
