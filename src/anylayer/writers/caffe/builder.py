@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,6 +73,7 @@ class CaffeBuilder:
         self.consumers = Consumers((), ())
         self.parts: set[Op] | None = None
         self.mergeable: set[str] = set()
+        self._lacks: dict[LayerError, _Lack] = {}
         self._materialized: dict[tuple[str, Any], tuple[BlobView, BlobView]] = {}
 
     def lower_graph(self, graph: Graph) -> None:
@@ -98,7 +100,7 @@ class CaffeBuilder:
                         self.set_view(v, BlobView(v.name, self.shapes[v.name]))
                     else:
                         missing.add(v)
-        _raise_combined(refused)
+        _raise_combined(refused, self._lacks)
 
     def _lower(self, op: Op) -> None:
         """Add the layers of one operator, unless its outputs have views already."""
@@ -215,7 +217,10 @@ class CaffeBuilder:
         """
         name = f" (dialect '{self.dialect.name}')" if self.dialect.name else ""
         having = [other for other in dialect_names() if dialect_of(other).has(type_)] if type_ else []
-        return _Refusal(f"Caffe{name} has {what}", type_ or what, having)
+        lack = _Lack(f"Caffe{name} has {what}", type_ or what, having)
+        error = LayerError(f"{lack.rule}. {_remedy(having)}")
+        self._lacks[error] = lack
+        return error
 
     def need(self, condition: object, what: str) -> None:
         """Raise LayerError ("Caffe has <what>") unless the condition holds."""
@@ -301,12 +306,13 @@ class CaffeBuilder:
         return unused_name(scope + tail, self.layer_names)
 
 
-class _Refusal(LayerError):
-    """The dialect lacks what an operator needs; the dialects in `having` have it."""
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """Something that the dialect lacks: `rule` says it in a sentence, and the dialects in `having` have it."""
 
-    def __init__(self, rule: str, lacks: str, having: Sequence[str]) -> None:
-        super().__init__(f"{rule}. {_remedy(having)}")
-        self.rule, self.lacks, self.having = rule, lacks, having
+    rule: str
+    what: str
+    having: Sequence[str]
 
 
 def _remedy(having: Sequence[str]) -> str:
@@ -315,8 +321,9 @@ def _remedy(having: Sequence[str]) -> str:
     return f"Keep the layer as one of the target's own ({keep}), {another}or write ONNX"
 
 
-def _raise_combined(refused: list[LayerError]) -> None:
+def _raise_combined(refused: list[LayerError], lacks: Mapping[LayerError, _Lack]) -> None:
     """Raise the first error, with the rules of up to three others appended. Do nothing for an empty list.
+    lacks: what the dialect lacks, for the errors that say so.
 
     What the dialect lacks besides comes first, and only dialects that have everything are named.
     """
@@ -325,17 +332,17 @@ def _raise_combined(refused: list[LayerError]) -> None:
     first, lacking = refused[0], set[str]()
     others: dict[str, bool] = {}  # text -> whether it lacks what an earlier one lacks
     for error in refused:
-        text, lacks = str(error).split(". ")[0], getattr(error, "lacks", error.message)
+        text, what = str(error).split(". ")[0], lacks[error].what if error in lacks else error.message
         if text not in str(first):
-            others.setdefault(text, lacks in lacking)
-        lacking.add(lacks)
+            others.setdefault(text, what in lacking)
+        lacking.add(what)
     if not others:
         raise first
     file = "".join(first.places[:1]).rpartition(": ")[0]
     shown = [text.removeprefix(f"{file}: ") for text in sorted(others, key=others.__getitem__)]
     rule, remedy = first.message, ""
-    if isinstance(first, _Refusal):
-        having = [d for d in first.having if all(isinstance(e, _Refusal) and d in e.having for e in refused)]
-        rule, remedy = first.rule, f". {_remedy(having)}"
+    if first in lacks:
+        having = [d for d in lacks[first].having if all(e in lacks and d in lacks[e].having for e in refused)]
+        rule, remedy = lacks[first].rule, f". {_remedy(having)}"
     more = "; ..." if len(others) > 3 else ""
     raise LayerError(f"{rule}. {len(others)} more: {'; '.join(shown[:3])}{more}{remedy}", *first.places)
