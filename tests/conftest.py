@@ -23,7 +23,6 @@ import pytest
 from hypothesis import settings
 from tools.reference import VARIABLE
 
-from anylayer.engines import onnxruntime as onnxruntime_engine
 from anylayer.layer import registry
 from tests.readers.onnx.node_tests import HOME
 
@@ -89,7 +88,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[HOME] = _home.name
         os.environ["PATH"] = f"{share_objects(Path(_home.name))}{os.pathsep}{os.environ.get('PATH', '')}"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
-    onnxruntime_engine.compile = onnxruntime_engine.compile_alongside
     onnxruntime.InferenceSession = RestingSession
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
     config.addinivalue_line("markers", "breadth: run only with --slow")
@@ -97,14 +95,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class RestingSession(onnxruntime.InferenceSession):
-    """A session whose threads do not wait for the next call in a loop, unless it has options. They would take
-    40 ms of a processor after each call.
+    """A session whose threads do not wait for the next call in a loop. They would take 40 ms of a processor after
+    each call.
     """
 
     def __init__(self, model: Any, sess_options: Any = None, *args: Any, **options: Any) -> None:
-        if sess_options is None:
-            sess_options = onnxruntime.SessionOptions()
-            sess_options.add_session_config_entry("session.force_spinning_stop", "1")
+        sess_options = sess_options or onnxruntime.SessionOptions()
+        sess_options.add_session_config_entry("session.force_spinning_stop", "1")
         super().__init__(model, sess_options, *args, **options)
 
 

@@ -62,7 +62,7 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
     """
     plan = model.plan and make_plan(net.network, net.definitions, model.plan.inputs, model.plan.outputs)
     step = _single(plan)
-    if plan is None or step is None:
+    if step is None:
         return None
     from anylayer.optimize.simplify import simplify
 
