@@ -86,6 +86,29 @@ def test_powers_are_exact_to_the_last_bit_with_numpy_special_values(flags: Seque
     assert np.array_equal(np.signbit(got)[~np.isnan(wants)], np.signbit(wants)[~np.isnan(wants)])
 
 
+@pytest.mark.parametrize("flags", [["-O1"], [*FAST], [*FAST, "-march=native"]], ids=["slow", "fast", "native"])
+def test_powers_with_small_constant_exponents_are_exact_to_the_last_bits(
+    flags: Sequence[str], tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    x = np.concatenate([np.exp2(random.uniform(-149, 128, 100_000)), random.uniform(0.5, 2, 100_000), SPECIAL])
+    x = np.concatenate([x, -x]).astype(np.float32)
+    exponents = [np.float32(e) for e in (0.4545, -0.4545, 1 / 3, 0.75, 1.8, -2.2, 2.5, 1, -1)]
+    codes = [to_cpp(lower(traced(lambda a, e=e: a**e, x)), f"power{i}") for i, e in enumerate(exponents)]
+    assert "small_power(" in codes[0].text
+    library = build(codes, tmp_path, flags)
+    for exponent, code in zip(exponents, codes):
+        with np.errstate(all="ignore"):
+            want = np.power(x.astype(np.float64), np.float64(exponent))
+            rounded = want.astype(np.float32)
+        (got,) = call(library, code, [x], {}) or [np.zeros(0)]
+        normal = (np.abs(want) > 1.2e-38) & np.isfinite(rounded)
+        error = np.abs(got[normal] - want[normal]) / np.abs(want[normal])
+        assert normal.mean() > 0.3 and error.max() <= 3e-7, exponent
+        np.testing.assert_allclose(got[~normal], rounded[~normal], rtol=0, atol=2e-45)
+        assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+
+
 def test_constant_arrays_may_hold_infinities_and_nan(tmp_path: Path) -> None:
     mask, x = SPECIAL.reshape(2, 5), np.ones((3, 2, 5), np.float32)
     code = to_cpp(lower(traced(lambda a: a + mask, x)), "masked")

@@ -68,6 +68,25 @@ def test_short_innermost_loop_is_repeated_in_the_loop_around_it(tmp_path: Path) 
     np.testing.assert_array_equal(got, doubled(x))
 
 
+@pytest.mark.parametrize(("columns", "width"), [(87, "16"), (80, ""), (40, "")])
+def test_loop_ends_with_a_whole_vector(columns: int, width: str, tmp_path: Path) -> None:
+    def flipped(x: Array) -> tuple[Array, Array]:
+        return x[:, ::-1] * 2 + x, np.exp(x[::-1])
+
+    text, got = compiled(lambda x: np.concatenate(flipped(x)), tmp_path, x := noise(30, columns))
+    assert ("in_vectors<16>(87, " in text) == bool(width) and ("in_vectors" in text) == bool(width)
+    np.testing.assert_allclose(got, np.concatenate(flipped(x)), rtol=1e-6)
+
+
+def test_sums_of_a_loop_are_added_once(tmp_path: Path) -> None:
+    def summed(x: Array) -> Array:
+        return x[:, :, ::-1].sum(axis=1)
+
+    text, got = compiled(summed, tmp_path, x := noise(3, 5, 87))
+    assert "in_vectors<16>(87, " in text  # the first values, 0
+    np.testing.assert_allclose(got, summed(x), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("k", [-9, -2, 0, 1, 3, 9])
 def test_triangle_is_a_comparison_of_indices(k: int, tmp_path: Path) -> None:
     def both(x: Array) -> Array:

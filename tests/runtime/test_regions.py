@@ -90,15 +90,31 @@ def test_regions_have_no_way_out_and_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("size", "kinds"), [(300, 1), (30, 0)])
 def test_small_regions_are_not_tried(size: int, kinds: int, tmp_path: Path) -> None:
     x = np.ones((size, size), np.float32)
-    plan = compiled(lambda x: (x * 2 + 1) * x - x.T, tmp_path, x).plan
+    plan = compiled(lambda x: ((x * 2 + 1) * x - x.T) @ x, tmp_path, x).plan
     assert len(kinds_of_regions(plan, find_regions(plan).regions)) == kinds
 
 
+@needs_compiler
+@pytest.mark.needs("onnxruntime")
+@pytest.mark.parametrize(("seconds", "parts"), [(9e-6, {"cpp"}), (5e-6, set())])
+def test_small_region_that_is_the_whole_network_is_tried_if_it_takes_long(
+    seconds: float, parts: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(calls: Mapping[str, Callable[[], Any]], _: float = 1.0) -> dict[str, float]:
+        return {name: seconds / 2 if name in ("cpp", "1") else seconds for name in calls}
+
+    monkeypatch.setattr(auto, "_measure", lambda runners, plan: dict.fromkeys(runners, seconds))
+    monkeypatch.setattr(auto, "timed_in_turns", measured)
+    monkeypatch.setattr(pairs, "timed_in_turns", measured)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    anylayer.export(lambda x: (x * 2 + 1) * x - x.T, np.ones((30, 30), np.float32), path=tmp_path / "f.onnx")
+    assert {engine for engine, _ in anylayer.read(tmp_path / "f.onnx").compile("auto").parts} == parts
+
+
 def test_one_cheap_operator_per_element_is_not_tried(tmp_path: Path) -> None:
-    plan = compiled(lambda x: x.T.reshape(-1), tmp_path, np.ones((600, 600), np.float32)).plan
-    assert kinds_of_regions(plan, find_regions(plan).regions) == []
-    plan = compiled(lambda x: np.power(x, 0.4545), tmp_path, np.ones((600, 600), np.float32)).plan
-    assert len(kinds_of_regions(plan, find_regions(plan).regions)) == 1
+    for function, kinds in ((lambda x: x + 1, 0), (lambda x: np.power(x, 0.4545), 1), (lambda x: x.T * 1, 1)):
+        plan = compiled(function, tmp_path, np.ones((600, 600), np.float32)).plan
+        assert len(kinds_of_regions(plan, find_regions(plan).regions)) == kinds
 
 
 def test_region_that_is_the_whole_network_costs_no_more_calls(tmp_path: Path) -> None:

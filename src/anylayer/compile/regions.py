@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from anylayer.compile.plan import Plan
 from anylayer.compile.segments import nodes_with_operators
 from anylayer.graph import Op
-from anylayer.graph.operators import COSTLY, FUSED, FUSES, LOOPS, VIEWS
+from anylayer.graph.operators import COSTLY, FUSED, FUSES, LOOPS, REARRANGES, VIEWS
 from anylayer.network import TensorType
 from anylayer.source import TracedNode
 
 _HEAVY = 1 << 17
 """A region is tried if its operators compute at least this many elements in total: each operator of a trace reads
 and writes memory, which compiled loops avoid."""
+_TWICE = COSTLY | (REARRANGES - VIEWS)
+"""Operators whose elements count twice: costly functions, and new orders, for which engines have general code."""
 _LONG = 24
 """A region is tried if it has at least this many operators. An engine needs a microsecond or more for each."""
 _MAX_KINDS = 3
@@ -71,26 +73,28 @@ def find_regions(plan: Plan) -> Regions:
 
 
 def kinds_of_regions(plan: Plan, regions: Sequence[Region]) -> list[list[Region]]:
-    """Return the regions that may be worth compiling, those of a kind together, the heaviest first."""
+    """Return the regions that may be worth compiling, those of a kind together, the heaviest first. A small region
+    is worth it only if it is the whole network: one call then computes all of its operators."""
     by_kind: dict[tuple[tuple[str, tuple[TensorType | None, ...]], ...], list[Region]] = {}
     work: dict[Region, int] = {}
     for region in regions:
         nodes = [plan.nodes[i] for i in region]
         operators = [op for t in nodes for op in _operators(t) if op not in VIEWS or _is_custom(t)]
         work[region] = sum(_elements(op) for op in operators) - _elements_kept(plan, region)
-        if work[region] >= _HEAVY or len(operators) >= _LONG:
+        whole = len(region) == len(nodes_with_operators(plan)) and work[region] > 0
+        if whole or work[region] >= _HEAVY or len(operators) >= _LONG:
             by_kind.setdefault(tuple((t.node.type, tuple(t.inputs)) for t in nodes), []).append(region)
     kinds = sorted(by_kind.values(), key=lambda kind: -sum(work[region] for region in kind))
     return [kind for kind in kinds if len(kind) <= _MAX_REGIONS][:_MAX_KINDS]
 
 
 def _elements(op: Op) -> int:
-    """Return the number of elements that an operator computes, in all iterations. Costly ones count twice, and a
-    loop whose number of iterations is data as many as make a region worth trying."""
+    """Return the number of elements that an operator computes, in all iterations: for a loop whose number of
+    iterations is data, as many as make a region worth trying."""
     if op.body is not None:
         limit = op.constant(0)
         return _HEAVY if limit is None else int(limit.flat[0]) * sum(map(_elements, op.body.ops))
-    return sum(math.prod(map(int, v.shape)) for v in op.outputs) * (2 if op in COSTLY else 1)
+    return sum(math.prod(map(int, v.shape)) for v in op.outputs) * (2 if op in _TWICE else 1)
 
 
 def _elements_kept(plan: Plan, region: Region) -> int:

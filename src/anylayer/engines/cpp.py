@@ -24,6 +24,7 @@ from anylayer.graph import Graph
 from anylayer.graph.sizes import is_static
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
+from anylayer.kernels.params import address
 from anylayer.libraries.machine import processor_count
 from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
 from anylayer.network import Array
@@ -74,9 +75,8 @@ class CppProgram:
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         arrays = [np.ascontiguousarray(x, dtype) for x, dtype in zip(inputs, self._inputs)]
-        targets = self._targets(out)
-        places = [x.__array_interface__["data"][0] for x in (*arrays, *targets)]
-        status = self._run(self._list(*places, *self._pointers), self._threads)
+        targets, places = self._targets(out)
+        status = self._run(self._list(*map(address, arrays), *places, *self._pointers), self._threads)
         if status:
             what = (
                 "an index that is read from data lies outside its axis" if status == 1 else "memory is exhausted"
@@ -91,16 +91,22 @@ class CppProgram:
             results.append(target if buffer is None else buffer)
         return results
 
-    def _targets(self, out: Sequence[Array | None] | None) -> list[Array]:
-        """Return the arrays that the function writes to: those of the caller where they are in C order."""
+    def _targets(self, out: Sequence[Array | None] | None) -> tuple[list[Array], list[int]]:
+        """Return the arrays that the function writes to, those of the caller where they are in C order, and their
+        addresses."""
         pools = getattr(self._local, "pools", None)
         if pools is None:
-            pools = self._local.pools = [Recycled(shape, dtype) for shape, dtype in self._outputs]
-        buffers = out or [None] * len(pools)
-        return [
-            buffer if buffer is not None and buffer.flags.c_contiguous else pool.take().array
-            for pool, buffer in zip(pools, buffers)
-        ]
+            pools = self._local.pools = [Recycled(shape, dtype, address) for shape, dtype in self._outputs]
+        targets, places = [], []
+        for pool, buffer in zip(pools, out or [None] * len(pools)):
+            if buffer is not None and buffer.flags.c_contiguous:
+                targets.append(buffer)
+                places.append(address(buffer))
+            else:
+                holder = pool.take()
+                targets.append(holder.array)
+                places.append(holder.tensor)
+        return targets, places
 
 
 def _flags() -> list[str]:

@@ -144,6 +144,10 @@ _COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"
 _PARTS = 16
 """The number of partial results of a loop that combines numbers: see `combined` of the prelude."""
 _FUNCTIONS = {"round": "std::nearbyint", "max": "maximum", "min": "minimum", "sign": "sign", "mod": "modulo"}
+_VECTOR = 64
+"""The number of bytes of the longest vector instructions."""
+_SMALL_POWER = 2.5
+"""The largest absolute value of a constant exponent for which powers are computed without doubles."""
 _BOUNDS = {"max": "at_least", "min": "at_most"}
 """Functions of a number and a bound that is not NaN."""
 
@@ -182,6 +186,8 @@ class _Printer(Printer):
         if x.op in _BOUNDS and any(map(_is_bound, x.args)):
             number, bound = x.args if _is_bound(x.args[1]) else x.args[::-1]
             return f"{_BOUNDS[x.op]}<{kind}>({self.scalar(number)}, {self.scalar(bound)})"
+        if x.op == "pow" and kind == "float" and x.args[1].op == "const" and abs(x.args[1].data) <= _SMALL_POWER:
+            return f"small_power({arguments})"
         if x.op in _VECTORS and kind == "float":
             return f"{_VECTORS[x.op]}({arguments})"
         typed = f"<{kind}>" if x.op in ("max", "min", "sign", "mod") else ""
@@ -257,8 +263,14 @@ class _Printer(Printer):
             if self.combines(s):
                 self.combined(s, names[0], text)
                 return
-            self.independent(s.var, s.body)
-            self.block(f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", s.body, variables=1)
+            head, end = f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", "}"
+            if self.is_independent(s.var, s.body):
+                width = self.width_of_vectors(s)
+                if width:
+                    head, end = f"in_vectors<{width}>({text}, [&](int64_t {names[0]})", "});"
+                else:
+                    self.line("INDEPENDENT")
+            self.block(head, s.body, variables=1, end=end)
             return
         self.parallel = True
         counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
@@ -289,14 +301,29 @@ class _Printer(Printer):
         self.block(f"for (int64_t {name} = 0; {test}; ++{name})", s.body, variables=1)
 
     def independent(self, variable: str, body: Sequence[Any]) -> None:
-        """Write INDEPENDENT before a loop whose iterations store to different elements of arrays that it does not
-        read. Compilers cannot prove this for several pointers, nor for places that are read from data.
+        """Write INDEPENDENT before a loop whose iterations are independent."""
+        if self.is_independent(variable, body):
+            self.line("INDEPENDENT")
+
+    def is_independent(self, variable: str, body: Sequence[Any]) -> bool:
+        """Return whether the iterations of a loop store to different elements of arrays that it does not read.
+        Compilers cannot prove this for several pointers, nor for places that are read from data.
         """
         stores = [s for s in body if isinstance(s, Store)]
         read = {x.data[0] for x in used_scalars(body, self.program.data) if x.op == "load"}
         only = all(isinstance(s, (Comment, Let, Store)) for s in body)
-        if only and read.isdisjoint(s.buffer for s in stores) and self.are_apart(variable, stores):
-            self.line("INDEPENDENT")
+        return only and read.isdisjoint(s.buffer for s in stores) and self.are_apart(variable, stores)
+
+    def width_of_vectors(self, s: Loop) -> int:
+        """Return the number of iterations that one vector instruction computes, for an independent loop of which
+        compilers would compute several iterations one by one. Return 0 for others.
+        """
+        extent, stores = s.extent.constant or 0, [one for one in s.body if isinstance(one, Store)]
+        used = used_scalars(s.body, self.program.data)
+        sizes = [one.buffer.dtype.itemsize for one in stores] + [x.dtype.itemsize for x in used if x.op == "load"]
+        width = _VECTOR // min(sizes, default=_VECTOR)
+        changes = any(one.how for one in stores)
+        return width if not changes and extent > 4 * width and extent % (width // 2) > 1 else 0
 
     def are_apart(self, variable: str, stores: Sequence[Store]) -> bool:
         """Return whether no two stores, in one iteration or in two, are to the same element."""

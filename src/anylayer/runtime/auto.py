@@ -151,6 +151,8 @@ _QUIET = 0.3
 """A choice is kept if other programs occupied fewer processors while it was made."""
 _SHARE = 0.05
 """A region that takes less than this share of the network's time is not compiled."""
+_SHORT_SECONDS = 7e-6
+"""Regions that take less time, in seconds, are not compiled."""
 _CUT_SECONDS = 20e-6
 """The time, in seconds, that the two calls of engines around a region take."""
 _TRIAL_SECONDS = 0.1
@@ -211,7 +213,8 @@ class RegionFinder:
             nodes = [self.plan.nodes[i] for i in kind[0]]
             step = concatenated(nodes, outputs_of(self.plan, kind[0]), self.plan.constants)
             first = self._seconds(step, {fastest: self.finder.engines[fastest]}, 0.0)
-            if first and first[fastest] * len(kind) > max(_SHARE * network, cut_seconds(self.plan, kind[0])):
+            least = max(_SHARE * network, cut_seconds(self.plan, kind[0]), _SHORT_SECONDS)
+            if first and first[fastest] * len(kind) > least:
                 engines = {**self.finder.engines, **layer_engines(step.graph)}
                 times.update(dict.fromkeys(kind, self._seconds(step, engines, _TRIAL_SECONDS)))
         return times

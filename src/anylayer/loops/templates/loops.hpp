@@ -16,3 +16,14 @@ template <class Body> struct Copied {
     }
 };
 template <class Body> inline Copied<Body> copied(const Body& body) { return Copied<Body>{body}; }
+
+// Runs the iterations of a loop, which are independent of each other. It ends with `width` iterations, some of which
+// have run before, so that vector instructions compute all of them.
+template <int64_t width, class Body> inline void in_vectors(int64_t count, const Body& body) {
+    for (int64_t begin = 0, end = count / width * width; begin < count;) {
+        INDEPENDENT
+        for (int64_t i = begin; i < end; ++i) body(i);
+        begin = end < count ? count - width : count;
+        end = count;
+    }
+}
