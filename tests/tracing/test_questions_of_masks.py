@@ -154,6 +154,22 @@ def value_or_question(b: Array, s: Array) -> Any:
 
 
 @case
+def size_from_either_side(b: Array, s: Array) -> Any:
+    n = b[0, 0] if s[s > 0.3].size > 0 else s.min()
+    return s[: min(max(int(n), 0), 4)]
+
+
+@case
+def selection_before_a_selection_that_may_be_empty(b: Array, s: Array) -> Any:
+    first = s[s > 0.5]
+    first[first > 0.7] = 0
+    second = s[s < -50]
+    if second.size == 0:
+        second = np.zeros(1, s.dtype)
+    return first, s[s < 0.9] if second.max() > second.sum() else s
+
+
+@case
 def small_count(b: Array, s: Array) -> Any:
     keep = s > 0.3
     return b[keep] if keep.sum(dtype=np.uint8) > 0 else b[:1]

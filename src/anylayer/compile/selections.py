@@ -11,7 +11,7 @@ user's code are decisions: see anylayer.tracing.decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anylayer import compile as compilation
@@ -258,7 +258,7 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
             continue
         if 0 in shape and (shape, v.dtype) == ([*plain(w.shape)], w.dtype):
             continue
-        same = same or _Same(graph, empty, values, _example_sizes(trace, {}))
+        same = same or _Same(graph, empty, trace.symbols.keys(), values, _example_sizes(trace, {}))
         if not same.values(v, w):
             return False
     return True
@@ -276,17 +276,35 @@ class _Same:
     """A comparison of a graph in which some sizes are 0 with a trace in which they are: whether both compute the
     same values after parts without elements are left out of concatenations.
 
-    sizes: the values of the symbols of both.
+    inputs: the symbols of sizes of the inputs. sizes: the values of the symbols of both.
     """
 
-    def __init__(self, graph: Graph, empty: Graph, *sizes: Mapping[str, int]) -> None:
-        self.graphs, self.sizes = (graph, empty), sizes
+    def __init__(self, graph: Graph, empty: Graph, inputs: Set[str], *sizes: Mapping[str, int]) -> None:
+        self.graphs, self.inputs, self.sizes = (graph, empty), inputs, sizes
         self.memo: dict[tuple[Value, Value], bool] = dict.fromkeys(zip(graph.inputs, empty.inputs), True)
 
     def size(self, d: Any, number: int) -> Any:
         """Return a size of the first or the second graph as a plain number."""
-        expression = d if isinstance(d, Expression) else getattr(d, "expression", None)
+        expression = _as_expression(d)
         return d if expression is None else expression.value(self.sizes[number])
+
+    def same_size(self, d: Any, e: Any) -> bool:
+        """Return whether a size of the graph is one of the other trace, and counts the same elements."""
+        if self.size(d, 0) != self.size(e, 1):
+            return False
+        first, second = self.sources(d, 0), self.sources(e, 1)
+        if len(first) != len(second) or None in first:
+            return False
+        return all(any(w and self.values(v, w) for w in second) for v in first if v)
+
+    def sources(self, d: Any, number: int) -> list[Value | None]:
+        """Return the values whose elements a size counts, without empty selections; None if one is unknown."""
+        expression, counts = _as_expression(d), self.graphs[number].counts
+        if expression is None:
+            return []
+        names = [n for n in expression.symbols if n not in self.inputs and self.sizes[number][n]]
+        sources = {n: v for v, size in counts.items() if type(size) is Size for n in size.expression.symbols}
+        return [sources.get(n) for n in names]
 
     def parts(self, v: Value, number: int) -> tuple[Value, list[Value]]:
         """Return a value, or the only one that it concatenates, and the values that this one concatenates."""
@@ -330,4 +348,9 @@ class _Same:
             return v.const.tobytes() == w.const.tobytes()
         mine = v.const.reshape(-1).tolist() if first is None else first
         others = w.const.reshape(-1).tolist() if second is None else second
-        return [self.size(d, 0) for d in mine] == [self.size(d, 1) for d in others]
+        return len(mine) == len(others) and all(map(self.same_size, mine, others))
+
+
+def _as_expression(d: Any) -> Any:
+    """Return the expression of a symbolic size, and None for a plain number."""
+    return d if isinstance(d, Expression) else getattr(d, "expression", None)

@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.guards import SelectionKey, SymbolicTrace, current_trace
+from anylayer.graph.guards import Count, SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import COMPARISONS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
@@ -240,6 +240,14 @@ def decide_size(a: Any, relation: str, b: Any) -> bool | None:
     return run.decide(_COMPARISONS[relation](as_array(a, dtype), as_array(b, dtype)))
 
 
+def _trace_and_count(n: Any) -> tuple[SymbolicTrace, Count]:
+    """Return the running trace, and what it knows of the size of a selection."""
+    trace = current_trace.get()
+    if trace is None:
+        raise RuntimeError("a selection has a size in a trace with symbolic sizes only")
+    return trace, trace.counts[next(iter(n.expression.symbols))]
+
+
 def _fill(mask: Array, n: Any) -> Array:
     """Return a mask of one axis that selects its first elements where it selects fewer than the trace needs.
 
@@ -247,8 +255,9 @@ def _fill(mask: Array, n: Any) -> Array:
     """
     least = _least(n, mask)
     if not least:
-        graph = running_graph()
-        conditions: list[Any] = [TracedArray(graph, v) for (_, k), v in graph.filled.items() if k == 1]
+        graph, at = running_graph(), _trace_and_count(n)[1].selected.number
+        earlier = [v for (selected, k), v in graph.filled.items() if k == 1 and selected.number < at]
+        conditions: list[Any] = [TracedArray(graph, v) for v in earlier]
         if not conditions or is_symbolic(mask.shape[0]) or not mask.shape[0]:
             return mask
         return np.concatenate([mask[:1] | ~functools.reduce(np.logical_and, conditions), mask[1:]])
@@ -264,9 +273,8 @@ def _selects(values: Any, least: int) -> Any:
 
 def _least(n: Any, values: Any) -> int:
     """Return to how many elements the trace fills selection `n`, or 0. `values`: its mask or number."""
-    trace = current_trace.get()
-    count = None if trace is None else trace.counts[next(iter(n.expression.symbols))]
-    if trace is None or count is None or count.selected not in trace.filled:
+    trace, count = _trace_and_count(n)
+    if count.selected not in trace.filled:
         return 0
     graph, least = running_graph(), trace.filled[count.selected]
     for number in sorted({1, least}):
