@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import anylayer
-from anylayer.errors import LayerError
+from anylayer.errors import AnyLayerError, LayerError
 from anylayer.network import Array
 
 Function = Callable[[Array], Any]
@@ -148,3 +149,24 @@ def test_a_comprehension_over_an_open_size_is_refused(tmp_path: Path) -> None:
             in_a_comprehension, np.ones((ROWS, 6), np.float32), path=tmp_path / "x.onnx", shapes={"x": (3, "T")}
         )
     assert not [*tmp_path.iterdir()]
+
+
+def prints_into_a_buffer(x: Array) -> Any:
+    buffer = io.StringIO()
+    print(x.shape[1], file=buffer)
+    return x * np.float32(buffer.getvalue())
+
+
+def prints_for_a_person(x: Array) -> Any:
+    print("columns:", x.shape[1])
+    return x * np.float32(x.shape[1])
+
+
+def test_a_size_printed_into_a_buffer_is_a_plain_number(tmp_path: Path) -> None:
+    """The text can be read again, so that the size cannot be open; what a person reads leaves it open."""
+    x, shapes = np.ones((ROWS, 6), np.float32), {"x": (3, "T")}
+    with pytest.raises(AnyLayerError, match=r"test_loops_over_sizes\.py"):
+        anylayer.export(prints_into_a_buffer, x, path=tmp_path / "x.onnx", shapes=shapes)
+    assert not [*tmp_path.iterdir()]
+    anylayer.export(prints_for_a_person, x, path=tmp_path / "y.onnx", shapes=shapes)
+    np.testing.assert_array_equal(program(tmp_path / "y.onnx")(x[:, :2])[0], x[:, :2] * 2)

@@ -18,6 +18,7 @@ from anylayer.layer import Bound, Definition, Layer, Registry, bind
 from anylayer.layer.registry import registered
 from anylayer.network import ABSENT, Array, Node, Subgraph, TensorType
 from anylayer.tracing import constant_of, is_traced
+from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.loop_operator import MAX_STEPS as _STEPS
 from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.primitives import gather
@@ -30,6 +31,10 @@ _MAX_STEPS_IN_ALL = 2 * MAX_STEPS
 _MAX_UNROLLED = 2000
 """Limit on the operators of a loop that is unrolled. An LSTM of 100 steps has 1,800 of them, and takes 1.0 ms
 instead of 1.4 ms in a Loop (ONNX Runtime); one of 1,000 steps is compiled in 53 s instead of 0.1 s."""
+_MAX_NESTED_STEPS = 10_000_000
+"""Limit on the steps of a recorded loop times those of the loops around it."""
+_around: ContextVar[int] = ContextVar("around", default=1)
+"""The largest number of steps that the loops around take together."""
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 """The number of steps that the running loops may still take, as a list of one element; None outside of loops."""
 
@@ -48,6 +53,44 @@ def counting() -> Iterator[Callable[[], None]]:
         yield count
     finally:
         _left.reset(token)
+
+
+@contextmanager
+def in_loop(times: int) -> Iterator[None]:
+    """Trace what runs at most so many times in the loops around it."""
+    token = _around.set(_around.get() * times)
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
+def _record_within_limits(
+    step: Callable[[list[Any]], Sequence[Any]],
+    limit: Any,
+    condition: Any,
+    states: Sequence[Any],
+    others: Sequence[Any],
+    *,
+    always: bool = False,
+) -> list[Array]:
+    """Record a loop as `record_loop` does. If it takes more steps than the limits, it is refused, or ends with an
+    index that engines refuse where its number of steps depends on data.
+    """
+    most = min(MAX_STEPS, _MAX_NESTED_STEPS // _around.get())
+    fixed = None if limit is None or is_traced(limit) else int(np.asarray(limit).reshape(()))
+    need(
+        most and not (always and fixed is not None and fixed > most),
+        f"its steps times those of the loops around it exceed the limit of {_MAX_NESTED_STEPS}",
+    )
+    if is_traced(limit):
+        limit = limit.reshape(())
+        steps = np.where(limit > most, np.zeros((), limit.dtype), limit)  # some engines continue after the index
+        limit = gather(steps.reshape(1), np.where(limit > most, OUTSIDE, np.int64(0)), 0)
+    elif fixed is not None and fixed > most:
+        limit = fixed = None
+    with in_loop(most if fixed is None else max(fixed, 1)):
+        return record_loop(step, limit, condition, states, others, most, always=always)
 
 
 def is_known_true(x: Array) -> bool:
@@ -174,7 +217,7 @@ class Control(Layer):
         if count is not None and count > MAX_STEPS and not runs_on:
             limit = count = None  # which refuses a loop that takes more steps than MAX_STEPS
         if is_traced(limit) or is_traced(condition):
-            return record_loop(step, limit, condition, states, others, MAX_STEPS)
+            return _record_within_limits(step, limit, condition, states, others)
         go = condition is None or _truth(condition, "its condition")
         number, growth, results = 0, Growth(inputs), [*states]
         stacks: list[list[Any]] = [[] for _ in range(rows)]
@@ -185,9 +228,10 @@ class Control(Layer):
         with counting() as count_step:
             while go and (count is None or number < count):
                 count_step()
-                again, *results = step(
-                    [np.array(number, np.int64), np.array(True), *results[: len(states)], *others]
-                )
+                with in_loop(number + 1):
+                    again, *results = step(
+                        [np.array(number, np.int64), np.array(True), *results[: len(states)], *others]
+                    )
                 expected = 1 + len(states) + rows
                 need(
                     len(results) + 1 == expected,
@@ -197,10 +241,10 @@ class Control(Layer):
                     row.append(value)
                 number += 1
                 if is_traced(again):
-                    return record_loop(step, limit, condition, states, others, MAX_STEPS)
+                    return _record_within_limits(step, limit, condition, states, others)
                 if runs_on and count is not None and growth.total(number, count) > _MAX_UNROLLED:
                     try:
-                        return record_loop(step, limit, condition, states, others, MAX_STEPS, always=True)
+                        return _record_within_limits(step, limit, condition, states, others, always=True)
                     except TraceError:  # for example, a state changes its shape
                         if not growth.has_room():
                             raise

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import io
 import math
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -187,6 +190,13 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
+def _print(*args: Any, file: Any = None, **kwargs: Any) -> None:
+    """Print. Only text that the code may read again, in a file of its own, makes sizes plain numbers."""
+    is_shown = file in (None, sys.stdout, sys.stderr) and type(sys.stdout) is not io.StringIO
+    with unguarded() if is_shown else nullcontext():
+        print(*args, file=file, **kwargs)
+
+
 _INT, _FLOAT = _substitute(int, _to_int, to_int), _substitute(float, _to_float, to_float)
 _TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT}
 """Type of a number -> the substitute that the user's code gets instead."""
@@ -197,7 +207,7 @@ BUILTINS: Mapping[str, Any] = {
     "len": _len,
     "max": _extreme("max"),
     "min": _extreme("min"),
-    "print": unguarded()(print),
+    "print": _print,
 }
 """The substitutes for Python's built-in functions, by name."""
 

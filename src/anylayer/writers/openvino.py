@@ -102,15 +102,15 @@ _PRECISION = (
 (LSTM)."""
 
 
-def _need_indices_in_range(graph: Graph) -> None:
+def _need_indices_in_range(graph: Graph, scope: str = "") -> None:
     """Raise LayerError where a condition selects an index out of range, for which an IR raises no error.
 
     An If whose other branch cannot be computed has such an index, np.bincount with `minlength`, and a loop without
-    a limit of steps.
+    a limit of steps. scope: the node of operators in a body that have none.
     """
     for o in graph.ops:
         if o.body is not None:
-            _need_indices_in_range(o.body)
+            _need_indices_in_range(o.body, o.scope or scope)
         where = producer(graph.producers, o.inputs[1], "Where") if o.op in _SELECTING else None
         for index in where.inputs[1:] if where is not None else ():
             number_, size = number(index), o.first.shape[o["axis"]]
@@ -122,7 +122,7 @@ def _need_indices_in_range(graph: Graph) -> None:
                     "range, as np.bincount does for a number above minlength, and a loop without a limit of steps "
                     "at its end. An OpenVINO model gives wrong values for it instead of an error. Give the "
                     f"value of the input that decides the condition: {how}. Clip the index, or limit the loop",
-                    f"layer '{o.scope}'",
+                    f"layer '{o.scope or scope}'",
                 )
 
 

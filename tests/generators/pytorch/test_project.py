@@ -157,7 +157,7 @@ def test_other_sizes_are_refused_when_the_module_runs(tmp_path: Path) -> None:
     for shape in ((1, 2, 6, 9), (1, 3, 6, 8), (2, 6, 8)):
         with pytest.raises(ValueError, match=r"input data must have the shape \(None, 2, 6, 8\), got"):
             module(torch.zeros(shape))
-    read(tmp_path, cls=PerSample).generate("pytorch", tmp_path / "one", test=False)
+    read(tmp_path, cls=AsText).generate("pytorch", tmp_path / "one", test=False)
     with pytest.raises(ValueError, match=r"must have the shape \(1, 2, 6, 8\), got \(4, 2, 6, 8\)"):
         load(tmp_path / "one")(torch.zeros(4, 2, 6, 8))
 
@@ -237,7 +237,7 @@ def test_options_and_targets_are_checked(tmp_path: Path) -> None:
 
 
 class PerSample(Mine):
-    """Add each sample to all samples, in a loop that the trace unrolls."""
+    """Add each sample to all samples, in a loop over the batch."""
 
     def forward(self, inputs: Any) -> Any:
         (x,) = inputs
@@ -246,8 +246,29 @@ class PerSample(Mine):
         return [x]
 
 
+@needs_torch
+@pytest.mark.parametrize("batch", [1, 2, 9])
+def test_loop_over_the_batch_takes_other_batch_sizes(batch: int, tmp_path: Path) -> None:
+    import torch
+
+    net = read(tmp_path, cls=PerSample)
+    assert net.generate("pytorch", tmp_path / "project").notes == []
+    x = np.random.default_rng(batch).standard_normal((batch, 2, 6, 8)).astype(np.float32)
+    want = net.compile("numpy", shapes={"data": x.shape})(x)["prob"]
+    got = load(tmp_path / "project")(torch.from_numpy(x))
+    np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+class AsText(Mine):
+    """Multiply by the batch size, which is read as text."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return [x * np.float32(str(len(x)))]
+
+
 def test_network_of_one_batch_size_gets_a_note(tmp_path: Path) -> None:
-    done = read(tmp_path, cls=PerSample).generate("pytorch", tmp_path / "project", test=False)
+    done = read(tmp_path, cls=AsText).generate("pytorch", tmp_path / "project", test=False)
     assert len(done.notes) == 1 and done.notes[0].startswith("the code is for one batch size: ")
     assert "# Input data: float32[1, 2, 6, 8]" in (tmp_path / "project" / "model.py").read_text()
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import anylayer
-from anylayer.errors import AnyLayerError, InputError, LayerError
+from anylayer.errors import AnyLayerError, EngineError, InputError, LayerError
 from anylayer.layers import _control
 from tests.engine_names import GENERAL
 from tests.readers.onnx.files import model, save, value
@@ -398,3 +398,61 @@ def test_branch_computes_its_constants_at_open_sizes(tmp_path: Path) -> None:
     path = save(model(outer, [value("x", [None, 3])], ["y"], {"two": np.array(2)}, opset=17))
     done = anylayer.read(path).write(tmp_path / "out.onnx", shapes={"x": ("N", 3)})
     assert all(check.ok for check in done.checks)
+
+
+def doubled_until(limit: str, inside: list[Any], inner: str) -> Any:
+    """Return a loop over the state s of (2, 3) that doubles it while its largest value is below a limit."""
+    nodes = [
+        *inside,
+        node("Add", [inner, inner], ["d"]),
+        node("ReduceMax", ["d"], ["top"], keepdims=0),
+        node("Less", ["top", limit], ["on"]),
+    ]
+    return graph(nodes, [value("turn", [], np.int64), value("go", [], bool), value("s", [2, 3])], ["on", "d"])
+
+
+def nested(steps: Any) -> Path:
+    """Write a loop until s is large, inside of another one; each takes at most so many steps."""
+    inside = doubled_until("e", [], "s")
+    for o in inside.node:  # other names than those of the loop around it
+        for names in (o.input, o.output):
+            names[:] = [f"{n}_in" if n not in ("e",) else n for n in names]
+    for v in (*inside.input, *inside.output):
+        v.name = f"{v.name}_in"
+    outer = doubled_until("e", [node("Loop", ["m", "c", "s"], ["t"], body=inside)], "t")
+    nodes = [node("Loop", ["m", "c", "x"], ["y"], body=outer)]
+    constants = {"c": np.array(True), **({"m": np.array(steps)} if steps is not None else {})}
+    inputs = [value("x", [2, 3]), value("e", [])] + [value("m", [], np.int64)] * (steps is None)
+    return save(model(nodes, inputs, ["y"], constants))
+
+
+@pytest.mark.parametrize("steps", [None, 40, 2**62])
+@pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
+def test_nested_loops_that_do_not_end_are_an_error_of_the_call(
+    engine: str, steps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop outside takes at most 50 steps, and the one inside 30 in each of them."""
+    monkeypatch.setattr(_control, "MAX_STEPS", 50)
+    monkeypatch.setattr(_control, "_MAX_NESTED_STEPS", 1500)
+    net = anylayer.read(nested(steps))
+    made = net.compile(engine)
+    feed = {"x": SAMPLE, "e": np.float32(1000), **({"m": np.array(20)} if steps is None else {})}
+    np.testing.assert_array_equal(made(feed)["y"], net.compile("numpy")(feed)["y"])
+    with pytest.raises(EngineError, match=r"index|indices"):
+        made({**feed, "x": SAMPLE * 0, **({"m": np.array(2**30)} if steps is None else {})})
+
+
+def test_nested_loops_of_too_many_steps_are_refused() -> None:
+    """All steps of the inner loop together are above the limit, whatever the data are."""
+
+    def body(inner: Any, name: str) -> Any:
+        scalars = [value(f"turn{name}", [], np.int64), value(f"go{name}", [], bool)]
+        again = node("Identity", [f"go{name}"], [f"on{name}"])
+        return graph([again, *inner], [*scalars, value(f"s{name}", [2, 3])], [f"on{name}", f"t{name}"])
+
+    inner = body([node("Sin", ["s1"], ["t1"])], "1")
+    outer = body([node("Loop", ["m", "", "s0"], ["t0"], body=inner)], "0")
+    nodes = [node("Loop", ["m", "", "x"], ["y"], body=outer)]
+    path = save(model(nodes, [value("x", [2, 3])], ["y"], {"m": np.array(20_000)}))
+    with pytest.raises(LayerError, match="times those of the loops around it exceed the limit of 10000000"):
+        anylayer.read(path).compile("cpp")

@@ -14,7 +14,7 @@ from anylayer.errors import at, wording
 from anylayer.generators import Expected, Sample
 from anylayer.generators.dv.graphs import TooLarge
 from anylayer.generators.dv.plan import Convolution, DvLayer, DvPlan, FullyConnected, Runs
-from anylayer.graph import Op, Value
+from anylayer.graph import Graph, Op, Value
 from anylayer.layer.in_numpy import compute
 from anylayer.network import Array
 from anylayer.source import Source
@@ -86,7 +86,7 @@ class _Simulation:
         graph = self.plan.graph
         values = {v: rounded(sample.inputs[v.name]) for v in graph.inputs}
         self.run(self.plan.ops, values)
-        outputs = [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
+        outputs = _results(graph, values)
         return replace(sample, outputs=dict(zip(sample.outputs, outputs)))
 
     def run(self, ops: Sequence[Op], values: dict[Value, Array]) -> None:
@@ -124,11 +124,13 @@ class _Simulation:
 
     def computed(self, op: Op, inputs: Sequence[Array | None]) -> Sequence[Array]:
         """Return the outputs of an operator, or of a layer that is called."""
+        if op.op == "Loop" and op.body is not None and not op.domain:
+            return self.loop_outputs(op, op.body, inputs)
         if op.body is not None:
             arguments = [x for v, x in zip(op.inputs, inputs) if v in self.plan.views and x is not None]
             values = dict(zip(op.body.inputs, arguments))
             self.run(op.body.ops, values)
-            return [values[v] if v.const is None else np.asarray(v.const) for v in op.body.outputs]
+            return _results(op.body, values)
         layers, attributes = self.hardware.get(op), dict(op.attrs)
         if layers:  # sums in double precision round to the same 16-bit floats in any order
             inputs = [None if x is None else x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
@@ -140,6 +142,30 @@ class _Simulation:
         if layers and op.op in ("AveragePool", "GlobalAveragePool"):
             return [results[0] * _factor(layers[0])]
         return results
+
+    def loop_outputs(self, op: Op, body: Graph, inputs: Sequence[Array | None]) -> Sequence[Array]:
+        """Return the last states of a loop, and its rows."""
+        limit, go, *rest = inputs
+        count, rows = int(op["states"]), list[list[Array]]()
+        while (go is None or bool(np.all(go))) and (limit is None or len(rows) < np.max(limit)):
+            values = dict(
+                zip(body.inputs, [np.array(len(rows)), np.array(True), *(x for x in rest if x is not None)])
+            )
+            self.run(body.ops, values)
+            go, *results = _results(body, values)
+            rest[:count] = results[:count]
+            rows.append(results[count:])
+        stacked = (
+            map(np.stack, zip(*rows))
+            if rows
+            else (np.zeros((0, *v.shape), v.dtype) for v in body.outputs[1 + count :])
+        )
+        return [*(x for x in rest[:count] if x is not None), *stacked]
+
+
+def _results(graph: Graph, values: Mapping[Value, Array]) -> list[Array]:
+    """Return the outputs of a graph whose values are computed."""
+    return [values[v] if v.const is None else np.asarray(v.const) for v in graph.outputs]
 
 
 def _mean(x: Array, layers: Sequence[DvLayer]) -> Array:

@@ -17,6 +17,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import Producers
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, as_written
+from anylayer.source import TracedNode
 from anylayer.writers._target import present, require
 
 INDENT = "    "
@@ -98,10 +99,10 @@ class Code:
     """A scope of statements: the `forward` of the module, or, with a `parent`, a function that `forward` calls.
 
     `known` maps values to their expressions in this scope. `parameters` maps expressions of the parent to the
-    function's parameters. `scope` is the name of the current node. `batch` is the variable with the symbolic batch
-    size `batch_size`, "" if there is none; `batch_used` says whether the code reads it. `position` is the index of
-    the current operator, and `last_use` maps a value to the index of the last operator that reads it. `producers`
-    maps a value to the operator that computes it.
+    function's parameters. `traced` is the current node, and `scope` its name. `batch` is the variable with the
+    symbolic batch size `batch_size`, "" if there is none; `batch_used` says whether the code reads it. `position`
+    is the index of the current operator, and `last_use` maps a value to the index of the last operator that reads
+    it. `producers` maps a value to the operator that computes it.
     """
 
     def __init__(self, attributes: Attributes, weights: Weights, parent: Code | None = None) -> None:
@@ -113,6 +114,7 @@ class Code:
         self.parameters: dict[str, str] = {}
         self.lines: list[str] = []
         self.scope: str = parent.scope if parent else ""
+        self.traced: TracedNode | None = parent.traced if parent else None
         self.batch: str = parent.batch if parent else ""
         self.batch_size: Dim | None = parent.batch_size if parent else None
         self.batch_used = False

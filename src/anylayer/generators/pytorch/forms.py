@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.generators.pytorch.operators import UNREAD
+from anylayer.generators.pytorch.operators import UNREAD, live_operators
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.facts import Producers, gathered, is_number, producer, repetition
 from anylayer.graph.sizes import is_static
@@ -36,13 +36,7 @@ def recognized(graph: Graph, plain: Mapping[str, bool], user_nodes: Set[str] = f
         for op in (biased.get(op, op) for op in graph.ops)
         if op is not None
     ]
-    needed, kept = set(graph.outputs), []
-    for op in reversed(replaced):
-        if needed.intersection(op.outputs):
-            ignored = UNREAD.get(op.op, ())
-            needed.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
-            kept.append(op)
-    return kept[::-1]
+    return live_operators(replaced, graph.outputs)
 
 
 def _folded_biases(graph: Graph, nodes: Set[str]) -> dict[Op, Op | None]:

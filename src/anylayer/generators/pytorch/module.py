@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import at, need
 from anylayer.folders import load_all
-from anylayer.generators._names import comment, common_folder, source_line
+from anylayer.generators._names import comment, common_folder
 from anylayer.generators.pytorch.code import (
     DTYPES,
     HELPERS,
@@ -18,16 +17,14 @@ from anylayer.generators.pytorch.code import (
     Code,
     Weights,
     call,
-    dtype_of,
     in_tuple,
 )
 from anylayer.generators.pytorch.forms import recognized
-from anylayer.generators.pytorch.operators import HANDLERS
+from anylayer.generators.pytorch.operators import refusing, write, write_with_lines
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.sizes import Dim
 from anylayer.network import Array, TensorType
 from anylayer.source import Source, TracedNode
-from anylayer.writers._target import NotInTarget
 
 _INLINE = 4
 """The largest number of operators of a built-in layer that stand in `forward`; more become a function."""
@@ -93,7 +90,7 @@ class _Module:
         for scope, ops in _groups(live):
             self.group(scope, ops)
         self.code.scope = ""
-        with at(self.source.network.source), _refusing(" (a constant output)"):
+        with at(self.source.network.source), refusing(" (a constant output)"):
             results = [self.code.tensor(v) for v in graph.outputs]
         self.code.finish(results)
         return ModuleCode(self.text(name, arguments, len(results)), name, self.attributes.state)
@@ -122,23 +119,20 @@ class _Module:
         own = traced is not None and traced.node.type in self.source.user_types
         self.code.scope = scope.removeprefix(self.prefix)
         self.weights.all = traced is not None and not own and bool(traced.node.blobs)
-        if own or len(ops) > _INLINE:
+        self.code.traced = traced
+        if own or len(ops) > _INLINE or any(op.op == "Loop" for op in ops):
             self.function(traced, scope, ops)
             return
         if len(ops) > 1:
             self.code.line(f"# {comment(_described(scope, traced))}")
         for op in ops:
             self.code.position = self.places[op]
-            _write(self.code, op, traced)
+            write(self.code, op)
 
     def function(self, traced: TracedNode | None, scope: str, ops: Sequence[Op]) -> None:
         """Write operators as a function, and call it. Equal functions are written once."""
-        code, place = Code(self.attributes, self.weights, self.code), ""
-        for op in ops:
-            if op.place and op.place != place:
-                code.line(f"# {comment(source_line(op.place, traced.bound if traced else None))}")
-                place = op.place
-            _write(code, op, traced)
+        code = Code(self.attributes, self.weights, self.code)
+        write_with_lines(code, ops)
         inside = [v for op in ops for v in op.outputs]
         end = self.places[ops[-1]]
         results = [v for v in inside if self.code.last_use.get(v, -1) > end]
@@ -221,33 +215,6 @@ _LOAD = '''def load(weights: Path | str = Path(__file__).with_name("model.safete
 
 def _forward(arguments: Sequence[str], returned: str) -> list[str]:
     return call("def forward", ["self", *(f"{a}: Tensor" for a in arguments)], f") -> {returned}:")
-
-
-@contextmanager
-def _refusing(what: str) -> Iterator[None]:
-    """Raise LayerError, which names the operator `what`, in place of NotInTarget."""
-    try:
-        yield
-    except NotInTarget as error:
-        raise LayerError(
-            f"PyTorch code cannot express {error}{what}. Write the layer in other NumPy operations, or convert "
-            "the network to ONNX"
-        ) from None
-
-
-def _write(code: Code, op: Op, traced: TracedNode | None) -> None:
-    """Write one operator. Raises LayerError, with the place of its node, where torch cannot express it."""
-    handler = HANDLERS.get(op.op) if not op.domain else None
-    line = f", which {op.place} computes" if op.place else ""
-    with at(traced.node.place if traced else ""), _refusing(f" ({op.op}{line})"):
-        if handler is None:
-            raise NotInTarget(f"the operator {op.op}")
-        for value in op.outputs:
-            dtype_of(value.dtype)
-        found = handler(code, op)
-    found = [found] if isinstance(found, str) else found
-    for value, expression in zip(op.outputs, found):
-        code.define(value, expression, op.op.lower(), alone=len(found) == 1)
 
 
 def _groups(ops: Sequence[Op]) -> Iterator[tuple[str, list[Op]]]:

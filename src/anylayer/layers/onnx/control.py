@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import need
 from anylayer.layer import Node, attribute, layer
-from anylayer.layers._control import MAX_STEPS, Control, Growth, counting, is_known_true, stack
+from anylayer.layers._control import MAX_STEPS, Control, Growth, counting, in_loop, is_known_true, stack
 from anylayer.libraries.onnx import latest
 from anylayer.network import Array, Network, Subgraph
 
@@ -126,7 +126,8 @@ class Scan(_Control):
                     np.moveaxis(x, a, 0)[steps - 1 - t if b else t] if a else x[steps - 1 - t if b else t]
                     for x, a, b in zip(cut, axes, back)
                 ]
-                results = self.inside(self.body, [*states, *slices], inputs)
+                with in_loop(t + 1):
+                    results = self.inside(self.body, [*states, *slices], inputs)
                 states = results[: len(states)]
                 for row, value in zip(rows, results[len(states) :]):
                     row.append(value)

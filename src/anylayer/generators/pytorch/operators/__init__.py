@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
+from anylayer.errors import LayerError, at
 from anylayer.folders import Table
-from anylayer.generators.pytorch.code import Code, first, in_tuple, number
-from anylayer.graph import Op
+from anylayer.generators._names import comment, source_line
+from anylayer.generators.pytorch.code import Code, dtype_of, first, in_tuple, number
+from anylayer.graph import Op, Value
+from anylayer.writers._target import NotInTarget
 
 Handler = Callable[[Code, Op], "str | list[str]"]
 """A function that returns the expression of an operator's output, or one expression per output. It may append
@@ -54,3 +58,51 @@ def formulas(texts: Mapping[str, str], *, unread: tuple[int, ...] = ()) -> None:
         return text.format(*(code.tensor(v) for i, v in enumerate(op.inputs) if i not in unread), **words)
 
     writes(*texts, unread=unread)(expression)
+
+
+def write(code: Code, op: Op) -> None:
+    """Write one operator. Raises LayerError, with the place of its node, where torch cannot express it."""
+    handler = HANDLERS.get(op.op) if not op.domain else None
+    line = f", which {op.place} computes" if op.place else ""
+    with at(code.traced.node.place if code.traced else ""), refusing(f" ({op.op}{line})"):
+        if handler is None:
+            raise NotInTarget(f"the operator {op.op}")
+        for value in op.outputs:
+            dtype_of(value.dtype)
+        text = handler(code, op)
+    expressions = [text] if isinstance(text, str) else text
+    for value, expression in zip(op.outputs, expressions):
+        code.define(value, expression, op.op.lower(), alone=len(expressions) == 1)
+
+
+def write_with_lines(code: Code, ops: Sequence[Op]) -> None:
+    """Write operators in a function, below the source lines that recorded them."""
+    place = ""
+    for op in ops:
+        if op.place and op.place != place:
+            code.line(f"# {comment(source_line(op.place, code.traced.bound if code.traced else None))}")
+            place = op.place
+        write(code, op)
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Raise LayerError, which names the operator `what`, in place of NotInTarget."""
+    try:
+        yield
+    except NotInTarget as error:
+        raise LayerError(
+            f"PyTorch code cannot express {error}{what}. Write the layer in other NumPy operations, or convert "
+            "the network to ONNX"
+        ) from None
+
+
+def live_operators(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+    """Return the operators whose outputs the code of the others, or of `outputs`, reads."""
+    read, live = set(outputs), list[Op]()
+    for op in reversed(ops):
+        if read.intersection(op.outputs):
+            ignored = UNREAD.get(op.op, ())
+            read.update(v for i, v in enumerate(op.inputs) if v is not None and i not in ignored)
+            live.append(op)
+    return live[::-1]

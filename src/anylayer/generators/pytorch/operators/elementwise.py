@@ -126,7 +126,7 @@ def _where(code: Code, op: Op) -> str:
     texts = [code.tensor(condition)]
     for value, other in ((a, b), (b, a)):
         text = None
-        if other is not None and other.const is None and other.dtype.kind == "f":
+        if other is not None and other.const is None and (other.dtype.kind == "f" or other.dtype == np.int64):
             text = code.number(value, other.shape)
         texts.append(text if text is not None else code.tensor(value))
     return f"torch.where({', '.join(texts)})"

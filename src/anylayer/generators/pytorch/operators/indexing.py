@@ -18,9 +18,9 @@ _ROW = 16
 """The smallest number of elements per index for which index_select is faster than indexing."""
 
 
-def _indices(code: Code, value: Value | None, size: object) -> str:
-    """Return int64 indices that count from the front."""
-    value = present(value)
+def _indices(code: Code, value: Value | None, x: Value, axis: int) -> str:
+    """Return int64 indices that count from the front, along an axis of `x`."""
+    value, size = present(value), x.shape[axis]
     if value.const is not None:
         indices = value.const.astype(np.int64)
         if (indices < 0).any():
@@ -31,7 +31,7 @@ def _indices(code: Code, value: Value | None, size: object) -> str:
         )
     text = code.tensor(value)
     text = text if value.dtype == np.int64 else f"{text}.long()"
-    require(isinstance(size, int), "computed indices along a dynamic axis")
+    size = size if isinstance(size, int) else f"{code.tensor(x)}.shape[{axis}]"
     return f"torch.where({text} < 0, {text} + {size}, {text})"
 
 
@@ -44,11 +44,11 @@ def _gather(code: Code, op: Op) -> str:
         if indices.const.ndim == 0:
             return f"{code.tensor(x)}.select({axis}, {at})"
     if indices is not None and indices.const is not None and len(indices.shape) == 1:
-        return f"{code.tensor(x)}.index_select({axis}, {_indices(code, indices, x.shape[axis])})"
+        return f"{code.tensor(x)}.index_select({axis}, {_indices(code, indices, x, axis)})"
     indices = present(indices)
     table = code.tensor(x, "table")
     if len(indices.shape) and is_static(x.shape[axis:]) and math.prod(x.shape[axis + 1 :]) >= _ROW:
-        rows = f"{table}.index_select({axis}, {_indices(code, indices, x.shape[axis])}.flatten())"
+        rows = f"{table}.index_select({axis}, {_indices(code, indices, x, axis)}.flatten())"
         return rows if len(indices.shape) == 1 else f"{rows}.unflatten({axis}, {code.tensor(indices)}.shape)"
     text = code.tensor(indices)
     text = text if indices.dtype == np.int64 else f"{text}.long()"
@@ -74,7 +74,7 @@ def _weighted_rows(code: Code, op: Op) -> str:
 def _gather_elements(code: Code, op: Op) -> str:
     x = first(op)
     axis = op["axis"] % len(x.shape)
-    return f"torch.gather({code.tensor(x)}, {axis}, {_indices(code, op.inputs[1], x.shape[axis])})"
+    return f"torch.gather({code.tensor(x)}, {axis}, {_indices(code, op.inputs[1], x, axis)})"
 
 
 @writes("GatherND")
@@ -103,7 +103,7 @@ _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 def _scatter_elements(code: Code, op: Op) -> str:
     x, how = first(op), op["reduction"]
     axis = op["axis"] % len(x.shape)
-    rest = f"{axis}, {_indices(code, op.inputs[1], x.shape[axis])}, {code.tensor(op.inputs[2])}"
+    rest = f"{axis}, {_indices(code, op.inputs[1], x, axis)}, {code.tensor(op.inputs[2])}"
     if how == "none":
         return f"torch.scatter({code.tensor(x)}, {rest})"
     return f'torch.scatter_reduce({code.tensor(x)}, {rest}, reduce="{_REDUCE[how]}")'

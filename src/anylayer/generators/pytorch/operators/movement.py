@@ -88,6 +88,8 @@ def _slice(code: Code, op: Op) -> str:
     if starts is not None and ends is None and axes is not None and steps in (None, [1]) and len(axes) == 1:
         before = ":, " * (axes[0] % len(x.shape))
         return f"{code.tensor(x)}[{before}{starts[0] or ''}:int({code.tensor(op.inputs[2])})]"
+    if axes is not None and steps == [-1] * len(axes) and op.outputs[0].shape == x.shape:
+        return f"torch.flip({code.tensor(x)}, {in_tuple(sorted(str(a % len(x.shape)) for a in axes))})"
     starts, ends = (present(bounds, "a Slice whose bounds are computed") for bounds in (starts, ends))
     axes = list(range(len(starts))) if axes is None else [a % len(x.shape) for a in axes]
     steps = [1] * len(starts) if steps is None else steps
