@@ -284,10 +284,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_lower = {k.lower(): k for k in known}
     lower = name.lower()
     alike = [k for k in by_lower if abs(len(k) - len(lower)) <= max(1, 0.4 * max(len(k), len(lower)))]
-    found = difflib.get_close_matches(lower, alike, n=1, cutoff=0.61)
-    if not found and len(lower) >= 3:
-        found = sorted((k for k in by_lower if k.startswith(lower)), key=len)
-    return f"; did you mean '{by_lower[found[0]]}'?" if found else ""
+    close = difflib.get_close_matches(lower, alike, n=1, cutoff=0.61)
+    if not close and len(lower) >= 3:
+        close = sorted((k for k in by_lower if k.startswith(lower)), key=len)
+    return f"; did you mean '{by_lower[close[0]]}'?" if close else ""
 
 
 def need_one_of(

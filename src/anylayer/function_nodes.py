@@ -58,10 +58,10 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     """Return the names of the function's first parameters. Raises InputError where it takes fewer."""
-    found = _parameters(function)
-    if found is None:
+    parameters = _parameters(function)
+    if parameters is None:
         return [f"x{i}" for i in range(count)]
-    names, required, rest = found
+    names, required, rest = parameters
     if rest is not None:
         names += [f"{rest}{i}" for i in range(count - len(names))]
     need(
@@ -209,9 +209,9 @@ class Results:
     def _nothing(self, number: int, array: Array) -> Array:
         """Return an array without elements in the type of an output."""
         shape, dtype = self.types[number].shape, self.types[number].dtype
-        own = array.shape if array.ndim == len(shape) else (0,) * len(shape)
-        columns = tuple(int(d) if isinstance(d, int) else n for d, n in zip(shape[1:], own[1:]))
-        is_same = (own, array.shape[1:], array.dtype) == (array.shape, columns, dtype)
+        sizes = array.shape if array.ndim == len(shape) else (0,) * len(shape)
+        columns = tuple(int(d) if isinstance(d, int) else n for d, n in zip(shape[1:], sizes[1:]))
+        is_same = (sizes, array.shape[1:], array.dtype) == (array.shape, columns, dtype)
         return array if is_same or not shape else np.zeros((0, *columns), dtype)
 
     def _named(self, result: Any) -> list[tuple[str, Any]]:
@@ -227,17 +227,17 @@ class Results:
             for key, z in (y.items() if isinstance(y, dict) else [("", y)])
         ]
 
-    def _array(self, number: int, name: str, given: Any, as_array: Callable[[Any], Any]) -> Any:
+    def _array(self, number: int, name: str, output: Any, as_array: Callable[[Any], Any]) -> Any:
         """Return an output as an array."""
-        is_list = isinstance(given, (list, tuple)) and not issubclass(type(given), TracedList)
-        if is_list or isinstance(given, (str, bytes)):
-            _shape_of(name, given)
-        y = as_arrays(selected(given))
-        kind = type(given).__name__
+        is_list = isinstance(output, (list, tuple)) and not issubclass(type(output), TracedList)
+        if is_list or isinstance(output, (str, bytes)):
+            _shape_of(name, output)
+        y = as_arrays(selected(output))
+        kind = type(output).__name__
         rule = f"output '{name}' is of type {kind}, which a file cannot hold"
-        if given is None or (is_list and not given):
-            if given is None or name == "output":
-                self.absent[name] = rule if given is None else "returns no array"
+        if output is None or (is_list and not output):
+            if output is None or name == "output":
+                self.absent[name] = rule if output is None else "returns no array"
             y = np.zeros(0)
         array = y if hasattr(y, "__array_function__") else as_array(y)
         need(array.dtype != object, rule, InputError)
@@ -251,21 +251,21 @@ class Results:
         return TracedArray(graph, value)
 
 
-def _shape_of(name: str, given: Any) -> tuple[int, ...]:
+def _shape_of(name: str, output: Any) -> tuple[int, ...]:
     """Return the shape of an output of a function. Raises InputError for a list of arrays of different shapes, and
     for text.
     """
-    if isinstance(given, (str, bytes)):
+    if isinstance(output, (str, bytes)):
         raise InputError(
             f"output '{name}' holds text, which a file cannot hold; return numbers, such as the positions of the "
             "texts in a list"
         )
-    if not isinstance(given, (list, tuple)):
-        return tuple(getattr(given, "shape", ()))
-    shapes = {_shape_of(name, item) for item in given}
-    rule = f"output '{name}' is a {type(given).__name__} of arrays or lists of different shapes; return each array"
-    need(len(shapes) < 2, f"{rule} as an output of its own, or concatenate them", InputError)
-    return len(given), *next(iter(shapes), ())
+    if not isinstance(output, (list, tuple)):
+        return tuple(getattr(output, "shape", ()))
+    shapes = {_shape_of(name, item) for item in output}
+    rule = f"output '{name}' is a {type(output).__name__} of arrays or lists of different shapes"
+    need(len(shapes) < 2, f"{rule}; return each array as an output of its own, or concatenate them", InputError)
+    return len(output), *next(iter(shapes), ())
 
 
 def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Network, Definition]:
@@ -280,9 +280,9 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     with at(node.place):
         fed = _matched(node.outputs, list(network.inputs), "input")
         for name, dtype in zip(fed, dtypes):
-            wanted = network.input_dtype(name)
-            rule = f"returns {dtype} for the network's input '{name}', which is {wanted}"
-            need(dtype == wanted, f"{rule}; return y.astype(np.{wanted})", InputError)
+            expected = network.input_dtype(name)
+            rule = f"returns {dtype} for the network's input '{name}', which is {expected}"
+            need(dtype == expected, f"{rule}; return y.astype(np.{expected})", InputError)
         inner = {name for n in network.nodes for name in n.outputs}
         for name, kind in types.items():
             need(name not in inner, f"the network has a value '{name}'; rename the parameter", InputError)
@@ -376,16 +376,16 @@ def after(
     return replace(network, nodes=[*network.nodes, node], outputs=outputs), definition
 
 
-def _matched(given: Sequence[str], names: Sequence[str], what: str) -> list[str]:
+def _matched(results: Sequence[str], names: Sequence[str], what: str) -> list[str]:
     """Return the names that results stand for: their own where they are names of the network, else in order."""
-    unnamed = given[0] in ("output", "output0") and not any(name in names for name in given)
+    unnamed = results[0] in ("output", "output0") and not any(name in names for name in results)
     if unnamed:
         need(
-            len(given) <= len(names),
-            f"returns {plural(len(given), 'array')}, the network has {plural(len(names), what)}",
+            len(results) <= len(names),
+            f"returns {plural(len(results), 'array')}, the network has {plural(len(names), what)}",
             InputError,
         )
-        return list(names[: len(given)])
-    for name in given:
+        return list(names[: len(results)])
+    for name in results:
         need_one_of(name, names, f"the network has no {what} '{name}'", f"its {what}s")
-    return list(given)
+    return list(results)

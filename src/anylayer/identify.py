@@ -36,9 +36,9 @@ def identify(
     """
     from anylayer.inspect.identify import identify as find
 
-    own = options.pop("dialect", None)
+    file_dialect = options.pop("dialect", None)
     return find(
-        lambda dialect: read(model, weights, dialect=dialect or own, **options),
+        lambda dialect: read(model, weights, dialect=dialect or file_dialect, **options),
         lambda net: (inputs, expect),
         tolerance,
     )

@@ -272,8 +272,8 @@ class Network:
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
         """Return the dtype of an input, also of one whose type is None."""
-        known = self.inputs[name]
-        return known.dtype if known is not None else self.dtypes.get(name, np.dtype(np.float32))
+        kind = self.inputs[name]
+        return kind.dtype if kind is not None else self.dtypes.get(name, np.dtype(np.float32))
 
     def add_channel_orders(self, text: str) -> None:
         """Add the orders that a file's metadata state (see CHANNEL_ORDERS). Damaged text is ignored."""
@@ -335,14 +335,14 @@ def need_produced(network: Network) -> None:
     and for an input or output without a name."""
     for name in [*network.inputs, *network.outputs]:
         need(name, "an input or output of the network has no name", NetworkError)
-    known = {"", *network.inputs}
+    produced = {"", *network.inputs}
     for node in network.nodes:
         for name in node.inputs:
-            if name not in known:
+            if name not in produced:
                 raise NetworkError(f"reads '{name}', which no layer before it produces", node.place)
-        known.update(node.outputs)
+        produced.update(node.outputs)
     for name, value in network.outputs.items():
-        need(value in known, f"output '{name}' is '{value}', which no layer produces", NetworkError)
+        need(value in produced, f"output '{name}' is '{value}', which no layer produces", NetworkError)
 
 
 def as_written(value: Any) -> float:

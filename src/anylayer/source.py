@@ -149,16 +149,16 @@ def other_outputs(source: Source) -> dict[str, str]:
 
     A writer needs them for a format in which every value has its own name.
     """
-    taken = {*source.inputs, *source.outputs, *(name for node in source.network.nodes for name in node.outputs)}
-    found: dict[str, str] = {}
+    used = {*source.inputs, *source.outputs, *(name for node in source.network.nodes for name in node.outputs)}
+    renamed: dict[str, str] = {}
     for name in source.outputs:
         if name in source.inputs:
             other = f"{name}_out"
-            while other in taken:
+            while other in used:
                 other += "_"
-            taken.add(other)
-            found[name] = other
-    return found
+            used.add(other)
+            renamed[name] = other
+    return renamed
 
 
 def unused_name(name: str, taken: set[str]) -> str:

@@ -47,9 +47,9 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'anylayer.caffe' has no attribute '{name}'")
     module = importlib.import_module(f"anylayer.caffe.{_LATER[name]}")
-    found = getattr(module, name) if name in ("Classifier", "Detector") else module
-    globals()[name] = found
-    return found
+    value = getattr(module, name) if name in ("Classifier", "Detector") else module
+    globals()[name] = value
+    return value
 
 
 __all__ = ["TEST", "TRAIN", "Blob", "Layer", "LayerParameter", "Net", "NetParameter", "NetSpec", "Top"]

@@ -137,15 +137,15 @@ class Assembly:
         unknown = [b for b, v in zip(layer.bottoms, node.inputs) if self.blob_of[v].shape == (0,)]
         with at(node.place):
             need(not unknown, f"its setup needs the shape of '{''.join(unknown[:1])}', which is not known")
-        given = LayerParameter(node.name, "Python", layer.bottoms, layer.tops, dict(node.params))
-        made = make_layer(cls, node.params["python_param"], self.phase, given)
-        stage = PythonStage(made, node, self.blob_of)
+        parameter = LayerParameter(node.name, "Python", layer.bottoms, layer.tops, dict(node.params))
+        instance = make_layer(cls, node.params["python_param"], self.phase, parameter)
+        stage = PythonStage(instance, node, self.blob_of)
         stage.set_up()
         with at(node.place):
-            take_weights(made, node.blobs)
-        node.blobs = [weight.frozen() for weight in made.blobs]
-        part = NetPart(layer, made, stage)
-        definition = traceable(made, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
+            take_weights(instance, node.blobs)
+        node.blobs = [weight.frozen() for weight in instance.blobs]
+        part = NetPart(layer, instance, stage)
+        definition = traceable(instance, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
         if definition is not None:
             self._try_trace(part, definition)
         return part
@@ -156,8 +156,8 @@ class Assembly:
         definitions = {definition.type: [definition]}
         types = {v: TensorType.of(self.blob_of[v].shape) for v in node.inputs}
         (traced,) = trace_nodes(self.network, [node], definitions, types, lenient=True)
-        wanted = [TensorType.of(self.blob_of[v].shape) for v in node.outputs]
-        if traced.body is not None and not traced.constants and traced.outputs == wanted:
+        expected = [TensorType.of(self.blob_of[v].shape) for v in node.outputs]
+        if traced.body is not None and not traced.constants and traced.outputs == expected:
             part.traced = node
             self.definitions.update(definitions)
 
@@ -188,16 +188,16 @@ class Assembly:
         fillers."""
         node = part.layer.node
         typed = bound is not None and bound.definition.typed
-        wanted = bound.instance.wanted if bound is not None and typed else {}
+        declared = bound.instance.wanted if bound is not None and typed else {}
         arrays = list(node.blobs)
         part.waiting = bound is None and not arrays
         if not arrays:
             with at(node.place):
-                arrays = [draw(wanted[i].filler, wanted[i].shape) for i in sorted(wanted)]
-            if any(one.values() is None for one in wanted.values()):
+                arrays = [draw(declared[i].filler, declared[i].shape) for i in sorted(declared)]
+            if any(one.values() is None for one in declared.values()):
                 self.unfilled.append(node.name)
         for i, array in enumerate(arrays):
-            shape = wanted[i].shape if i in wanted else array.shape
+            shape = declared[i].shape if i in declared else array.shape
             fits = math.prod(shape) == array.size
             part.view.blobs.append(self._weight(array.reshape(shape) if fits else array, part, i))
         node.blobs = [weight.frozen() for weight in part.view.blobs]
@@ -208,10 +208,10 @@ class Assembly:
         shared = self._shared.get(name) if name is not None else None
         if shared is not None and shared.shape == array.shape:
             return shared
-        made = Weight(array)
+        weight = Weight(array)
         if name is not None:
-            self._shared.setdefault(name, made)
-        return made
+            self._shared.setdefault(name, weight)
+        return weight
 
     def reshape(self, *, lenient: bool = False) -> None:
         """Give every blob the shape that follows from the shapes of the inputs.
@@ -230,19 +230,19 @@ class Assembly:
 
     def stages(self, first: int, last: int) -> list[Stage]:
         """Return the stages of layers `first` to `last`. Blobs that later stages read, and outputs, are stored."""
-        found: list[Stage] = []
+        stages: list[Stage] = []
         run: list[Node] = []
         for part in self.parts[first : last + 1]:
             if part.node is not None:
                 run.append(part.node)
             elif part.stage is not None:
                 if run:
-                    found.append(self._engine_stage(run))
+                    stages.append(self._engine_stage(run))
                     run = []
-                found.append(part.stage)
+                stages.append(part.stage)
         if run:
-            found.append(self._engine_stage(run))
-        return found
+            stages.append(self._engine_stage(run))
+        return stages
 
     def _engine_stage(self, nodes: Sequence[Node]) -> EngineStage:
         return EngineStage(self.network, nodes, self.blob_of, self.definitions, self.choice)

@@ -22,13 +22,13 @@ def transformer_of(
 ) -> io.Transformer:
     """Return the preprocessing of images (H, W, K) to a network's first input."""
     in_ = net.inputs[0]
-    made = io.Transformer({in_: net.blobs[in_].shape})
-    made.set_transpose(in_, (2, 0, 1))
+    transformer = io.Transformer({in_: net.blobs[in_].shape})
+    transformer.set_transpose(in_, (2, 0, 1))
     steps = {"mean": mean, "input_scale": input_scale, "raw_scale": raw_scale, "channel_swap": channel_swap}
     for step, value in steps.items():
         if value is not None:
-            getattr(made, f"set_{step}")(in_, value)
-    return made
+            getattr(transformer, f"set_{step}")(in_, value)
+    return transformer
 
 
 class Classifier(Net):
@@ -68,6 +68,6 @@ class Classifier(Net):
             height, width = self.crop_dims
             crops = np.array([image[y : y + height, x : x + width] for image in images])
         in_ = self.inputs[0]
-        given: dict[str, Any] = {in_: np.array([self.transformer.preprocess(in_, crop) for crop in crops])}
-        found = self.forward_all(**given)[self.outputs[0]]
-        return found.reshape(len(images), 10, -1).mean(1) if oversample else found
+        crops_of: dict[str, Any] = {in_: np.array([self.transformer.preprocess(in_, crop) for crop in crops])}
+        scores = self.forward_all(**crops_of)[self.outputs[0]]
+        return scores.reshape(len(images), 10, -1).mean(1) if oversample else scores

@@ -40,11 +40,11 @@ def coord_map(fn: Function) -> CoordMap | None:
     if fn.type_name in _TRANSPOSED:
         axis, stride, extent, pad = _window(fn, _TRANSPOSED[fn.type_name])
         return axis, stride, (extent - 1) / 2 - pad
-    found = Registry.of("caffe").find(fn.type_name)
-    if found and found[0].typed and found[0].layer_class.aligned:
-        values = _values(fn, found[0].layer_class.message)
+    definitions = Registry.of("caffe").find(fn.type_name)
+    if definitions and definitions[0].typed and definitions[0].layer_class.aligned:
+        values = _values(fn, definitions[0].layer_class.message)
         return values.get("axis", 2) - 1, np.ones(1), -_array(values.get("offset", 0))
-    return _IDENTITY if found and found[0].typed and found[0].layer_class.elementwise else None
+    return _IDENTITY if definitions and definitions[0].typed and definitions[0].layer_class.elementwise else None
 
 
 def _values(fn: Function, message: str) -> Mapping[str, Any]:
@@ -93,11 +93,11 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> CoordMap:
     Raises UnconnectedError where there is none.
     """
     origin: dict[Top, CoordMap] = {}
-    for top, found in _walk(top_from):
-        origin[top] = found
-    for top, found in _walk(top_to):
+    for top, coords in _walk(top_from):
+        origin[top] = coords
+    for top, coords in _walk(top_to):
         if top in origin:
-            return compose(found, inverse(origin[top]))
+            return compose(coords, inverse(origin[top]))
     raise UnconnectedError(
         f"no layers that map pixels to pixels connect the tops of {top_from.fn.type_name} and "
         f"{top_to.fn.type_name}"
@@ -109,8 +109,8 @@ def _walk(start: Top) -> Any:
     seen = {start}
     waiting: list[tuple[Top, CoordMap]] = [(start, _IDENTITY)]
     while waiting:
-        top, found = waiting.pop(0)
-        yield top, found
+        top, coords = waiting.pop(0)
+        yield top, coords
         step = coord_map(top.fn)
         if step is None:
             continue
@@ -118,7 +118,7 @@ def _walk(start: Top) -> Any:
         for bottom in top.fn.inputs[:1] if cropped else top.fn.inputs:
             if bottom not in seen:
                 seen.add(bottom)
-                waiting.append((bottom, compose(found, step)))
+                waiting.append((bottom, compose(coords, step)))
 
 
 def crop(top_from: Top, top_to: Top) -> Top:
@@ -131,5 +131,5 @@ def crop(top_from: Top, top_to: Top) -> Top:
     need(bool((b <= 0).all()), f"the crop would start at {(-b).tolist()}, before the first pixel", CropError)
     need(bool((np.round(b) == b).all()), f"the crop would start at {(-b).tolist()}, between pixels", CropError)
     offset = [int(-x) for x in b]
-    made: Top = Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})
-    return made
+    crop: Top = Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})
+    return crop

@@ -61,19 +61,19 @@ class Detector(Net):
 
         Return one dict per window, with the keys "window", "prediction" (the first output) and "filename".
         """
-        found: list[dict[str, Any]] = []
+        windows_of_images: list[dict[str, Any]] = []
         crops: list[Array] = []
         in_ = self.inputs[0]
         for filename, windows in images_windows:
             image = io.load_image(filename)
             for window in windows:
                 crops.append(self.transformer.preprocess(in_, self.crop(image, np.asarray(window))))
-                found.append({"window": window, "filename": filename})
-        if not found:
+                windows_of_images.append({"window": window, "filename": filename})
+        if not windows_of_images:
             return []
         inputs: dict[str, Any] = {in_: np.array(crops)}
         predictions = self.forward_all(**inputs)[self.outputs[0]]
-        return [{**one, "prediction": prediction} for one, prediction in zip(found, predictions)]
+        return [{**one, "prediction": prediction} for one, prediction in zip(windows_of_images, predictions)]
 
     def detect_selective_search(self, image_fnames: Iterable[str]) -> NoReturn:
         """Raise InputError: the windows of selective search come from a MATLAB program."""

@@ -38,11 +38,11 @@ def draw_net(
     program = shutil.which("dot")
     if program is None:
         raise FileError(f"to draw .{ext} files install Graphviz, for example: apt install graphviz")
-    done = subprocess.run(
+    process = subprocess.run(
         [program, f"-T{ext}"], input=text, capture_output=True, timeout=_MAX_SECONDS, check=False
     )
-    need(done.returncode == 0, f"Graphviz: {done.stderr.decode(errors='replace').strip()}", FileError)
-    return done.stdout
+    need(process.returncode == 0, f"Graphviz: {process.stderr.decode(errors='replace').strip()}", FileError)
+    return process.stdout
 
 
 def draw_net_to_file(
@@ -77,9 +77,9 @@ def dot(caffe_net: Any, rankdir: str = "LR", phase: int | None = None, display_l
 
 def _takes_part(layer: Any, phase: int) -> bool:
     """Return whether a layer's rules on phases hold."""
-    given = [rule.phase == phase for rule in layer.include if rule.HasField("phase")]
+    included = [rule.phase == phase for rule in layer.include if rule.HasField("phase")]
     excluded = [rule.phase == phase for rule in layer.exclude if rule.HasField("phase")]
-    return (any(given) or not given) and not any(excluded)
+    return (any(included) or not included) and not any(excluded)
 
 
 def _label(layer: Any, display_lrm: bool) -> str:

@@ -50,9 +50,9 @@ def draw(filler: Any, shape: Shape) -> Array:
         return np.asarray(drawn(filler, shape), np.float32)
     values = filler.fill(shape)
     if values is None:
-        known = ["constant", "bilinear", *_DRAWN]
+        names = ["constant", "bilinear", *_DRAWN]
         raise LayerError(
-            f"there is no filler '{filler.type}'{nearest(filler.type, known)}; fillers: {', '.join(known)}"
+            f"there is no filler '{filler.type}'{nearest(filler.type, names)}; fillers: {', '.join(names)}"
         )
     return np.array(values, np.float32)
 
@@ -88,8 +88,8 @@ def _fan(filler: Filler, shape: Shape) -> float:
     count = math.prod(shape)
     inputs = count / max(shape[0] if shape else 1, 1)
     outputs = count / max(shape[1] if len(shape) > 1 else 1, 1)
-    found = {"FAN_IN": inputs, "FAN_OUT": outputs, "AVERAGE": (inputs + outputs) / 2}[filler.variance_norm]
-    return max(found, 1.0)
+    fan = {"FAN_IN": inputs, "FAN_OUT": outputs, "AVERAGE": (inputs + outputs) / 2}[filler.variance_norm]
+    return max(fan, 1.0)
 
 
 _DRAWN: dict[str, Callable[[Filler, Shape], Array]] = {

@@ -51,8 +51,8 @@ def arraylist_to_blobprotovector_str(arraylist: Iterable[Array]) -> bytes:
     """Return arrays as the bytes of a BlobProtoVector."""
     vector = caffe_pb2.BlobProtoVector()
     vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
-    found: bytes = vector.SerializeToString()
-    return found
+    content: bytes = vector.SerializeToString()
+    return content
 
 
 arraylist_to_blobprotovecor_str = arraylist_to_blobprotovector_str
@@ -124,17 +124,17 @@ def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int =
     )
     coordinates, outside = ("half_pixel", image.min()) if image.shape[-1] in (1, 3) else ("align_corners", 0.0)
     sizes = zip(image.shape, (height, width))
-    rows, columns = (_matrix(size, wanted, coordinates, interp_order) for size, wanted in sizes)
+    rows, columns = (_matrix(size, target, coordinates, interp_order) for size, target in sizes)
     resized = np.einsum("ih,hwk,jw->ijk", rows, image - outside, columns, optimize=True)
     return np.asarray(resized + outside, np.float32)
 
 
-def _matrix(size: int, wanted: int, coordinates: str, order: int) -> Array:
+def _matrix(size: int, target: int, coordinates: str, order: int) -> Array:
     """Return a matrix (wanted, size) that interpolates between pixels; beyond the image there are zeros."""
-    at = positions(size, wanted, coordinates, step=step_of(size, wanted, coordinates, np.float64))
+    at = positions(size, target, coordinates, step=step_of(size, target, coordinates, np.float64))
     before = np.floor(at + (0.5 if order == 0 else 0)).astype(int)
-    part = at - before if order else np.zeros(wanted)
-    matrix = np.zeros((wanted, size))
+    part = at - before if order else np.zeros(target)
+    matrix = np.zeros((target, size))
     for cells, weight in ((before, 1 - part), (before + 1, part)):
         inside = (cells >= 0) & (cells < size)
         matrix[np.nonzero(inside)[0], cells[inside]] += weight[inside]

@@ -87,13 +87,13 @@ class Net(api.Net):
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
-        given = read_given(
+        request = read_given(
             Given(network_file, args, weights, phase, level, stages, layers, dialect or installed_dialect())
         )
-        super().__init__(given.network, given.users, given.kernels)
-        given.complete(self.definitions)
-        self.assembly = Assembly(given.network, dict(self.definitions), Choice(engine, threads), given.phase)
-        self.assembly.add_layers(given.layers, given.classes)
+        super().__init__(request.network, request.users, request.kernels)
+        request.complete(self.definitions)
+        self.assembly = Assembly(request.network, dict(self.definitions), Choice(engine, threads), request.phase)
+        self.assembly.add_layers(request.layers, request.classes)
         parts = self.assembly.parts
         self.blobs: dict[str, LayerBlob] = _ByName("blob", self.assembly.blobs)
         self.params: dict[str, list[Weight]] = _ByName("layer with weights", {})
@@ -145,11 +145,11 @@ class Net(api.Net):
     @property
     def blob_loss_weights(self) -> dict[str, float]:
         """The weight of each blob in the loss: that of the file, 1 for the first top of a loss layer, and 0."""
-        found = dict.fromkeys(self.blobs, 0.0)
+        weights = dict.fromkeys(self.blobs, 0.0)
         for part in self.assembly.parts:
             first = [1.0] if part.layer.node.type.endswith("Loss") else []
-            found.update(zip(part.layer.tops, part.layer.node.settings.get("loss_weight") or first))
-        return found
+            weights.update(zip(part.layer.tops, part.layer.node.settings.get("loss_weight") or first))
+        return weights
 
     @property
     def layers(self) -> LayerVec:
@@ -311,10 +311,10 @@ class Net(api.Net):
         for stage in stages:
             stage.run(claim)
         self._last = stages
-        found = {name: blob.current() for name, blob in returned}
+        arrays = {name: blob.current() for name, blob in returned}
         if blobs:
-            found.update({name: self.blobs[name].data for name in blobs})
-        return found
+            arrays.update({name: self.blobs[name].data for name in blobs})
+        return arrays
 
     def _range(self, start: str | None, end: str | None) -> tuple[list[Stage], list[tuple[str, LayerBlob]]]:
         """Return the stages of the layers from `start` to `end`, and the blobs that they return."""
@@ -347,12 +347,12 @@ class Net(api.Net):
         """
         need(inputs, f"forward_all needs arrays for the inputs: {', '.join(self._input_names)}", InputError)
         count = len(next(iter(inputs.values())))
-        found: dict[str, list[Array]] = {}
+        arrays_by_name: dict[str, list[Array]] = {}
         for batch in self._batch(inputs):
             self._feed(batch)
             for name, array in self.forward(blobs).items():
-                found.setdefault(name, []).append(array.copy())
-        return {name: np.concatenate(arrays)[:count] for name, arrays in found.items()}
+                arrays_by_name.setdefault(name, []).append(array.copy())
+        return {name: np.concatenate(arrays)[:count] for name, arrays in arrays_by_name.items()}
 
     def _batch(self, inputs: Mapping[str, Any]) -> Iterator[dict[str, Array]]:
         """Yield the batches of samples. The last one is padded with zeros."""
@@ -400,10 +400,10 @@ class Net(api.Net):
             theirs = other.params.get(name)
             if theirs is None:
                 continue
-            for i, (own, taken) in enumerate(zip(blobs, theirs, strict=True)):
+            for i, (target, source) in enumerate(zip(blobs, theirs, strict=True)):
                 need(
-                    own.shape == taken.shape,
-                    f"layer '{name}': blob {i} has shape {own.shape} here, {taken.shape} in the other network",
+                    target.shape == source.shape,
+                    f"layer '{name}': blob {i} has shape {target.shape} here, {taken.shape} in the other network",
                     InputError,
                 )
             blobs[:] = theirs

@@ -211,12 +211,12 @@ class _Words:
 def _enums(type_name: str) -> dict[str, int] | None:
     """Return the values of all enums of a parameter message, or None where nothing declares the message."""
     classes = [d.layer_class for d in Registry.of("caffe").definitions() if d.typed]
-    own = [(c.message, c) for c in classes if c.message]
-    declared: list[tuple[str, type[Message]]] = [*own, *MESSAGE_CLASSES.items()]
-    found = [_words(cls) for message, cls in declared if title(message) == type_name]
-    kinds = [f.kind for _, cls in own for f in cls.fields.values()]
-    found += [_words(kind) for kind in kinds if isinstance(kind, type) and kind.__name__ == type_name]
-    return {word: number for words in reversed(found) for word, number in words.items()} if found else None
+    layer_classes = [(c.message, c) for c in classes if c.message]
+    declared: list[tuple[str, type[Message]]] = [*layer_classes, *MESSAGE_CLASSES.items()]
+    enums = [_words(cls) for message, cls in declared if title(message) == type_name]
+    kinds = [f.kind for _, cls in layer_classes for f in cls.fields.values()]
+    enums += [_words(kind) for kind in kinds if isinstance(kind, type) and kind.__name__ == type_name]
+    return {word: number for words in reversed(enums) for word, number in words.items()} if enums else None
 
 
 def _words(cls: type[Message]) -> dict[str, int]:
@@ -227,8 +227,8 @@ def _words(cls: type[Message]) -> dict[str, int]:
 def _assign(layer: LayerParameter, name: str, value: Any) -> None:
     """Set a field of a layer: in its own parameter message if that declares it, otherwise in the layer."""
     if name in ("name", "type", "bottom", "top"):
-        own = [] if name.endswith("param") else _declared(layer.type, own_message(layer.type))
-        if not any(name in cls.fields for cls in own):
+        classes = [] if name.endswith("param") else _declared(layer.type, own_message(layer.type))
+        if not any(name in cls.fields for cls in classes):
             setattr(layer, name, value)
             return
     if name.endswith("param"):
@@ -238,27 +238,27 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
         return
     message = own_message(layer.type)
     declared = _declared(layer.type, message)
-    known = next((cls.fields[name] for cls in declared if name in cls.fields), None)
-    if known is None and name in LAYER_FIELDS:
+    declared_field = next((cls.fields[name] for cls in declared if name in cls.fields), None)
+    if declared_field is None and name in LAYER_FIELDS:
         layer.fields[name] = _typed(value, LAYER_FIELDS[name])
         return
     fields = dict.fromkeys(n for cls in declared for n in cls.fields)
     need(
-        known is not None or not (declared or Registry.of("caffe").find(layer.type)),
+        declared_field is not None or not (declared or Registry.of("caffe").find(layer.type)),
         f"{message} has no field '{name}'{nearest(name, fields) or '; it has: ' + (', '.join(fields) or 'none')}",
         InputError,
     )
     with at(f"parameter '{name}'"):
-        typed = _as_python(value) if known is None else _typed(value, known)
+        typed = _as_python(value) if declared_field is None else _typed(value, declared_field)
     layer.fields.setdefault(message, {})[name] = typed
 
 
 def _declared(type_name: str, message: str) -> list[type[Message]]:
     """Return the classes that declare a parameter message for a layer type."""
-    own = [d.layer_class for d in Registry.of("caffe").find(type_name) if d.typed]
+    classes = [d.layer_class for d in Registry.of("caffe").find(type_name) if d.typed]
     if message in MESSAGE_CLASSES:
         return [MESSAGE_CLASSES[message]]
-    return [cls for cls in own if cls.message == message]
+    return [cls for cls in classes if cls.message == message]
 
 
 def _message(type_name: str, name: str, value: Any) -> Any:
@@ -283,7 +283,7 @@ def _typed(value: Any, declared: Field) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, Message)):
         return declared.convert(value)
     need(isinstance(value, Mapping), f"must be a dict, got {value!r}", InputError)
-    found = {}
+    converted = {}
     for name, inner in value.items():
         need(
             name in kind.fields,
@@ -292,8 +292,8 @@ def _typed(value: Any, declared: Field) -> Any:
             InputError,
         )
         with at(f"parameter '{name}'"):
-            found[name] = _typed(inner, kind.fields[name])
-    return found
+            converted[name] = _typed(inner, kind.fields[name])
+    return converted
 
 
 def _as_python(value: Any) -> Any:

@@ -91,13 +91,13 @@ def layer_class(params: Mapping[str, Any]) -> type[Layer]:
         _is_module(module) and name.isidentifier(),
         f"python_param must name a module and a class, got module '{module}', layer '{name}'",
     )
-    found = given(getattr(_module(module), name, None), f"module '{module}' has no class '{name}'")
+    cls = given(getattr(_module(module), name, None), f"module '{module}' has no class '{name}'")
     need(
-        isinstance(found, type) and issubclass(found, Layer),
+        isinstance(cls, type) and issubclass(cls, Layer),
         f"{module}.{name} must be a subclass of caffe.Layer (import anylayer.caffe as caffe)",
     )
-    made: type[Layer] = found
-    return made
+    layer: type[Layer] = cls
+    return layer
 
 
 def _module(name: str) -> Any:
@@ -130,10 +130,10 @@ def _is_module(name: str) -> bool:
 
 def make_layer(cls: type[Layer], params: Mapping[str, Any], phase: int, layer: LayerParameter) -> Layer:
     """Return an instance of a layer's class with the attributes that pycaffe sets."""
-    made = cls(layer)
-    made.param_str = made.param_str_ = str(params.get("param_str", ""))
-    made.phase = Phase(phase)
-    return made
+    instance = cls(layer)
+    instance.param_str = instance.param_str_ = str(params.get("param_str", ""))
+    instance.phase = Phase(phase)
+    return instance
 
 
 def take_weights(layer: Layer, arrays: Sequence[Array]) -> None:
@@ -215,8 +215,8 @@ def _copy(layer: Layer) -> Layer | None:
         return None
     shell = object.__new__(type(layer))
     vars(shell).update({name: value for name, value in vars(layer).items() if name != "blobs"})
-    made: Layer | None = copied(shell)
-    return made
+    duplicate: Layer | None = copied(shell)
+    return duplicate
 
 
 def definition_of(cls: type[Layer], tops: int) -> Definition:

@@ -71,10 +71,10 @@ class Found:
             params = node.params.get("python_param")
             if not isinstance(params, Mapping) or node.type in self.classes:
                 continue
-            given = self.users.get(node.type)
-            if given is not None:
-                if isinstance(given.cls, type) and issubclass(given.cls, Layer):
-                    self.classes[node.type] = given.cls
+            definition = self.users.get(node.type)
+            if definition is not None:
+                if isinstance(definition.cls, type) and issubclass(definition.cls, Layer):
+                    self.classes[node.type] = definition.cls
             elif not Registry.of("caffe").find(node.type) or has_module(str(params.get("module", ""))):
                 with at(node.place):
                     self.classes[node.type] = layer_class(params)
@@ -105,6 +105,6 @@ def read_given(given: Given) -> Found:
             level=given.level,
             stages=given.stages or (),
         )
-    found = Found(built.network, built.layers(), users, kernels, given.phase)
-    found.find_classes()
-    return found
+    result = Found(built.network, built.layers(), users, kernels, given.phase)
+    result.find_classes()
+    return result

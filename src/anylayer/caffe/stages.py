@@ -77,37 +77,37 @@ class EngineStage:
         its blobs since its last run.
         """
         for value, blob in self.inputs:
-            array, kept = blob.current(), self._given.get(value)
-            if kept is None or kept.shape != array.shape:
-                self._given[value] = kept = np.empty(array.shape, array.dtype)
+            array, buffer = blob.current(), self._given.get(value)
+            if buffer is None or buffer.shape != array.shape:
+                self._given[value] = buffer = np.empty(array.shape, array.dtype)
                 self._arrays.clear()
-            kept[...] = array
+            buffer[...] = array
         if claim:
             self.ask(name for name, blob in self.blobs.items() if blob.is_held)
-        wanted = self.always
+        names = self.always
         if self._handed:
-            wanted = wanted.union(self._handed)
+            names = names.union(self._handed)
             self._handed = {name: blob for name, blob in self._handed.items() if blob.is_held}
         self.generation = generation = next(_RUNS)
         if claim:
             for blob in self.blobs.values():
                 blob.producer = self
-        if wanted:
-            for name, array in self._results(wanted).items():
+        if names:
+            for name, array in self._results(names).items():
                 self.blobs[name].store(array, generation)
 
-    def _results(self, wanted: frozenset[str]) -> dict[str, Array]:
-        """Compute the blobs in `wanted` from the inputs of the last run."""
-        model = self._models.get(wanted) or self._compiled(wanted)
-        arrays = self._arrays.get(wanted)
+    def _results(self, names: frozenset[str]) -> dict[str, Array]:
+        """Compute the blobs in `names` from the inputs of the last run."""
+        model = self._models.get(names) or self._compiled(names)
+        arrays = self._arrays.get(names)
         if arrays is None:
-            arrays = self._arrays[wanted] = [self._given[name] for name in model.inputs]
+            arrays = self._arrays[names] = [self._given[name] for name in model.inputs]
         return model.run(arrays)
 
-    def _compiled(self, wanted: frozenset[str]) -> Model:
-        """Compile the stage for the blobs in `wanted`, in the order of the layers."""
+    def _compiled(self, names: frozenset[str]) -> Model:
+        """Compile the stage for the blobs in `names`, in the order of the layers."""
         self._network.inputs = {value: TensorType.of(array.shape) for value, array in self._given.items()}
-        outputs = {name: value for name, value in self.values.items() if name in wanted}
+        outputs = {name: value for name, value in self.values.items() if name in names}
         needed = needed_nodes(self._network, outputs)
         unknown_layers(self._network, needed, self._definitions, Registry.of("caffe").types())
         model = self._choice.compile(self._network, self._definitions, outputs)
@@ -115,7 +115,7 @@ class EngineStage:
             oldest = next(iter(self._models))
             del self._models[oldest]
             self._arrays.pop(oldest, None)
-        self._models[wanted] = model
+        self._models[names] = model
         return model
 
     def ask(self, names: Iterable[str]) -> None:
@@ -200,9 +200,9 @@ class FilledStage:
     ) -> None:
         self.inputs: list[tuple[str, LayerBlob]] = []
         self.values = {blob_of[value].name: value for value in node.outputs}
-        given = [(blob_of[value], filler, shape) for value, (filler, shape) in zip(node.outputs, fillers)]
-        self._drawn = [one for one in given if is_random(one[1])]
-        for top, filler, shape in given:
+        fillings = [(blob_of[value], filler, shape) for value, (filler, shape) in zip(node.outputs, fillers)]
+        self._drawn = [one for one in fillings if is_random(one[1])]
+        for top, filler, shape in fillings:
             top.reshape(*shape)
             top.data[...] = draw(filler, shape)
 

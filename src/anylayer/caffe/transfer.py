@@ -32,7 +32,7 @@ def transfer_weights(source: Any, target: Any, *, blog_compat: bool = False) -> 
 
 
 def _network(net: Any) -> Network:
-    found = getattr(net, "network", net)
-    if not isinstance(found, Network):
+    network = getattr(net, "network", net)
+    if not isinstance(network, Network):
         raise InputError(f"expected a network from anylayer.read, got {type(net).__name__}")
-    return found
+    return network

@@ -34,13 +34,12 @@ def load(params: Mapping[str, Sequence[Weight]], types: Mapping[str, str], weigh
         if stored.name not in params:
             unmatched.append(stored.name)
             continue
-        own = params[stored.name]
+        blobs = params[stored.name]
         with at(str(path)), at(f"layer '{stored.name}' ({types[stored.name]})"):
             count = len(stored.blobs)
-            need(
-                count == len(own), f"the weights file has {plural(count, 'blob')}, expected {len(own)}", FileError
-            )
-            for i, (blob, target) in enumerate(zip(stored.blobs, own)):
+            rule = f"the weights file has {plural(count, 'blob')}, expected {len(blobs)}"
+            need(count == len(blobs), rule, FileError)
+            for i, (blob, target) in enumerate(zip(stored.blobs, blobs)):
                 if blob is None:  # another layer, which shares it, stores it
                     continue
                 array = blob.array()

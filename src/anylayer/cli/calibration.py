@@ -24,7 +24,7 @@ class Pictures(Sequence[dict[str, Array]]):
 
     def __init__(self, loader: Loader, items: Sequence[Item], sizes: OpenSizes | None = None) -> None:
         self.loader, self.items, self.sizes = loader, items, sizes
-        samples = {known.shape[0] for known in loader.types.values() if known is not None and known.shape}
+        samples = {kind.shape[0] for kind in loader.types.values() if kind is not None and kind.shape}
         alone = sizes is not None or len(samples) != 1 or loader.load(items[0]).image is None
         self.samples = 1 if alone else samples.pop()
 

@@ -273,7 +273,7 @@ def feed(
     missing = [name for name in opened if name not in arrays]
     rule = f"with -i, each input with open sizes needs data: give -i {'=FILE -i '.join(missing)}=FILE"
     need(not missing, rule, InputError)
-    require_types(net.network, {name: known for name, known in types.items() if name not in arrays})
+    require_types(net.network, {name: kind for name, kind in types.items() if name not in arrays})
     if len(arrays) == len(types):
         return arrays
     from anylayer.compile.noise import noise

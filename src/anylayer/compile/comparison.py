@@ -67,12 +67,12 @@ def compare_trace(
             raise TraceError(f"forward raises {kind} on noise: {text}") from error
         try:
             program = program or compiler(body)
-            got = program(inputs)
+            results = program(inputs)
         except EngineError as error:
             if not is_selecting:
                 raise
             raise TraceError(f"the engine does not run what was recorded: {error.message}") from error
-        _need_equal(got, want, half)
+        _need_equal(results, want, half)
     for place in paths.places:
         body.notes.append(f"no input that was tried takes the path after {place}; it was not compared with NumPy")
     has_loop = any(o.op == "Loop" for o in body.ops)

@@ -141,8 +141,8 @@ def open_types(
     for name in opened:
         need_one_of(name, types, f"the network has no input '{name}'", "its inputs")
     if sizes is not None and network.sizes is not None:
-        known = {name: kind.shape for name, kind in types.items() if kind is not None}
-        sizes = replace(sizes, texts=network.sizes.conditions_on({**known, **opened}))
+        shapes_of_inputs = {name: kind.shape for name, kind in types.items() if kind is not None}
+        sizes = replace(sizes, texts=network.sizes.conditions_on({**shapes_of_inputs, **opened}))
     return types, sizes
 
 

@@ -131,11 +131,11 @@ def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
             return d
         sources = d.base.sources or (d.base,)
         counts = [trace.count(SelectionKey(0, s.name), s.maximum) for s in sources]
-        known = {s.name: count[1] for s, count in zip(sources, counts) if count is not None}
-        if len(known) < len(sources):
+        values = {s.name: count[1] for s, count in zip(sources, counts) if count is not None}
+        if len(values) < len(sources):
             return 0
         e = compilation.symbolic.size_expression(d.base)
-        return new_size(e.value(known), e) * d.factor
+        return new_size(e.value(values), e) * d.factor
 
     elements = None if kind.elements is None else tuple(map(size, kind.elements))
     return TensorType(tuple(map(size, kind.shape)), kind.dtype, elements)

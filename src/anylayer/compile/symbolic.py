@@ -77,8 +77,8 @@ def for_every_size(
 
 def size_expression(d: Dim) -> Expression:
     """Return a size that depends on data as an expression of those that it is computed from, or as a symbol."""
-    found: Expression = d.expression
-    return symbol(d.name) if found is None or len(found.symbols) != len(d.sources) else found
+    expression: Expression = d.expression
+    return symbol(d.name) if expression is None or len(expression.symbols) != len(d.sources) else expression
 
 
 def simplify_sized(graph: Graph, engine: str | None = None, *, exact: bool = False) -> Graph:
@@ -322,11 +322,11 @@ class SizeOperators:
 
     def add(self, value: Value, shape: Sequence[Any], elements: Sequence[Any] = ()) -> None:
         """Add an array of the graph, from whose `shape` and `elements` the values of symbols can be computed."""
-        for found, sizes in ((self.known, shape), (self.held, elements)):
+        for table, sizes in ((self.known, shape), (self.held, elements)):
             for i, d in enumerate(sizes):
                 e = getattr(d, "expression", None)
                 if e is not None:
-                    found.setdefault(e, (value, i))
+                    table.setdefault(e, (value, i))
 
     def array(self, elements: Sequence[Element], dtype: DTypeLike, shape: Sequence[int]) -> Value:
         """Return the array with these elements."""

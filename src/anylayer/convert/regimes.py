@@ -162,18 +162,18 @@ def _node_equal(
 ) -> bool:
     """Return whether a node computes what NumPy computes. values: what the file computes, and its inputs."""
     outputs = {n: n for n in node.outputs if n in values}
-    own = {n: values[n] for n in node.inputs if n in values}
+    arguments = {n: values[n] for n in node.inputs if n in values}
     body = next((t.body for t in verification.source.nodes if t.node.outputs == node.outputs), None)
     sums = body is not None and all(o in PLAIN_SUMS | REARRANGES for o in body.ops)
-    least = min(scale_of(*own.values()), 1.0) if sums else 0.0  # terms that cancel each other
-    want = verification.numpy(inputs, outputs, own) if outputs else {}
+    least = min(scale_of(*arguments.values()), 1.0) if sums else 0.0  # terms that cancel each other
+    want = verification.numpy(inputs, outputs, arguments) if outputs else {}
     exact: dict[str, Array] = {}
     for name, x in want.items():
         if x.shape != values[name].shape:
             return False
         error = largest_error(values[name], x)
         if error > tolerance_for(x.dtype) * max(scale_of(x), least):
-            exact = exact or verification.in_float64(inputs, outputs, own)
+            exact = exact or verification.in_float64(inputs, outputs, arguments)
             if error > _ROUNDING_FACTOR * largest_error(x, exact[name]):
                 return False
     return True

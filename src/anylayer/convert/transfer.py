@@ -67,9 +67,9 @@ def transfer(giving: Network, taking: Network, shapes: Mapping[str, Shape], blog
 
     Raises InputError where no name matches, and LayerError where weights do not fit.
     """
-    for what, net, wanted in (("source", giving, "Keras"), ("target", taking, "Caffe")):
-        rule = f"the {what} is a {net.format} network, expected a {wanted} network"
-        need(net.format == wanted.lower(), rule, InputError)
+    for what, net, format_name in (("source", giving, "Keras"), ("target", taking, "Caffe")):
+        rule = f"the {what} is a {net.format} network, expected a {format_name} network"
+        need(net.format == format_name.lower(), rule, InputError)
     pair = _Pair(giving, taking, shapes, blog_compat)
     report = Transfer()
     for node in giving.nodes:
@@ -104,9 +104,9 @@ def shapes_in(net: Any) -> dict[str, Shape]:
     """Return the known shapes of values, by name. `net` is a network from anylayer.read."""
     if not hasattr(net, "inspect"):
         return {}
-    found = {name: tuple(t.shape) for node in net.inspect().nodes for name, t in node.outputs if t is not None}
+    computed = {name: tuple(t.shape) for node in net.inspect().nodes for name, t in node.outputs if t is not None}
     inputs = {name: tuple(t.shape) for name, t in net.network.inputs.items() if t is not None}
-    return {**inputs, **found}
+    return {**inputs, **computed}
 
 
 def fill_by_name(target: Any, file: Path, as_net: Callable[[Network], Any]) -> None:
@@ -248,8 +248,8 @@ TransferRule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
 
 
 def _config(node: Node) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = node.params.get("config", {})
-    return found
+    config: Mapping[str, Any] = node.params.get("config", {})
+    return config
 
 
 def _param(layer: Node, message: str, name: str, default: Any) -> Any:
@@ -258,8 +258,8 @@ def _param(layer: Node, message: str, name: str, default: Any) -> Any:
 
 def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array], outputs: int) -> list[Array]:
     """Return the weights, and a bias if the Caffe layer has one. `outputs` is the number of output channels."""
-    wanted = _param(layer, message, "num_output", outputs)
-    need(wanted == outputs, f"has {outputs} outputs, but the Caffe layer has num_output={wanted}")
+    expected = _param(layer, message, "num_output", outputs)
+    need(expected == outputs, f"has {outputs} outputs, but the Caffe layer has num_output={expected}")
     if _param(layer, message, "bias_term", True):
         return [weights, blobs[0] if blobs else np.zeros(outputs, np.float32)]
     need(not blobs, "has a bias, but the Caffe layer has bias_term: false")

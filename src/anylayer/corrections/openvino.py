@@ -107,7 +107,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
         good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
         k = _check_value(new, o, good, k, one, "k must be 0 or more")
     most = new.step(o, "Max", [k, one], (1,), np.int64)
-    found = new.graph.emit(
+    results = new.graph.emit(
         "TopK",
         [x, most],
         [(longer(v.shape, axis), v.dtype) for v in o.outputs],
@@ -116,7 +116,7 @@ def _top(new: Corrector, o: Op) -> list[Value] | None:
         scope=o.scope,
     )
     first = [zero, k, new.constant(np.array([axis]))]
-    return [new.step(o, "Slice", [v, *first], w.shape, w.dtype) for v, w in zip(found, o.outputs)]
+    return [new.step(o, "Slice", [v, *first], w.shape, w.dtype) for v, w in zip(results, o.outputs)]
 
 
 @rule("Resize", kind="must", targets=("openvino",))

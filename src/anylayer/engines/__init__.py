@@ -244,8 +244,8 @@ def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
 def suits(engine: Engine, graphs: Sequence[Graph], *, exact: bool = False) -> bool:
     """Return whether engine "auto" measures an engine for a network of these graphs: a general one always. exact:
     leave out the others."""
-    own = None if exact else optional(engine, "suits")
-    return engine.GENERAL or (own is not None and bool(own(graphs)))
+    suits_graphs = None if exact else optional(engine, "suits")
+    return engine.GENERAL or (suits_graphs is not None and bool(suits_graphs(graphs)))
 
 
 def layer_engines(graph: Graph) -> dict[str, Engine]:

@@ -87,10 +87,10 @@ def _between_transposes(graph: Graph, o: Op) -> list[Op]:
     def turned(v: Value) -> Value:
         return Value(graph.name("channels_last"), tuple(v.shape[i] for i in _LAST), v.dtype)
 
-    given = [v for v in o.inputs if v is not None]
-    inputs, outputs = [[turned(v) for v in values] for values in (given, o.outputs)]
+    present = [v for v in o.inputs if v is not None]
+    inputs, outputs = [[turned(v) for v in values] for values in (present, o.outputs)]
     return [
-        *(transpose(v, t, _LAST) for v, t in zip(given, inputs)),
+        *(transpose(v, t, _LAST) for v, t in zip(present, inputs)),
         replace(o, inputs=list(inputs), outputs=outputs),
         *(transpose(t, v, _FIRST) for t, v in zip(outputs, o.outputs)),
     ]

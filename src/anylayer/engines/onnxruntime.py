@@ -320,16 +320,16 @@ class _Copying:
 
     def run(self, inputs: Sequence[Array], out: Sequence[Array | None] | None) -> list[Array]:
         """Run the session, and return its outputs, in the buffers of `out` where it has them."""
-        for own, array in zip(self._inputs, inputs):
-            own[...] = array
+        for tensor, array in zip(self._inputs, inputs):
+            tensor[...] = array
         self._call()
         if out is None:
-            return [own.copy() for own in self._outputs]
+            return [tensor.copy() for tensor in self._outputs]
         results = []
-        for own, buffer in zip(self._outputs, out):
+        for tensor, buffer in zip(self._outputs, out):
             if buffer is not None:
-                buffer[...] = own
-            results.append(own.copy() if buffer is None else buffer)
+                buffer[...] = tensor
+            results.append(tensor.copy() if buffer is None else buffer)
         return results
 
 

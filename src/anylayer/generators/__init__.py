@@ -99,6 +99,6 @@ def targets() -> list[str]:
 
 def load_target(name: str) -> Target:
     """Return a target. Raises InputError if no target has this name."""
-    known = targets()
-    need_one_of(name, known, f"there is no target '{name}'", "targets")
+    names = targets()
+    need_one_of(name, names, f"there is no target '{name}'", "targets")
     return cast(Target, load("generators", name.replace("-", "_")))

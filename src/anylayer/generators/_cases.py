@@ -30,8 +30,8 @@ class Case:
     def floors(self) -> list[float]:
         """A difference for each output that it may always have: see floors_of."""
         body = self.traced.body
-        found = {} if body is None else floors_of(dict(zip(self.node.outputs, body.outputs)), body.producers)
-        return [found.get(name, 0.0) for name in self.node.outputs]
+        floors = {} if body is None else floors_of(dict(zip(self.node.outputs, body.outputs)), body.producers)
+        return [floors.get(name, 0.0) for name in self.node.outputs]
 
 
 def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:
@@ -39,32 +39,32 @@ def chosen_types(source: Source, layers: Sequence[str]) -> set[str]:
 
     Raises InputError for a type that the network does not have, and if there is no type to generate.
     """
-    known = {t.node.type for t in source.nodes}
+    types = {t.node.type for t in source.nodes}
     for name in layers:
         option = wording("layer", "--layer")
-        need_one_of(name, known, f"{option}: there is no layer of type '{name}' in the network")
-    found = set(layers) or known & source.user_types
+        need_one_of(name, types, f"{option}: there is no layer of type '{name}' in the network")
+    chosen = set(layers) or types & source.user_types
     need(
-        found,
+        chosen,
         "the network has no layer of yours; give the file with your layers: " + wording("layers=[...]", "-l"),
         InputError,
     )
-    return found
+    return chosen
 
 
 def cases_of(source: Source, expected: Expected, types: Collection[str]) -> list[Case]:
     """Return a case for each node of these types and each sample. The network runs in NumPy, node by node."""
-    found: list[Case] = []
+    cases: list[Case] = []
     for sample in expected.samples:
         values: dict[str, Array | None] = {"": None, **sample.inputs}
         for t in source.nodes:
             if t.bound is None:
                 continue
             inputs = [values[name] for name in t.node.inputs]
-            given = [None if x is None else x.copy() for x in inputs]
+            copies = [None if x is None else x.copy() for x in inputs]
             with np.errstate(all="ignore"):
-                outputs = [np.array(y) for y in t.bound(given)]
+                outputs = [np.array(y) for y in t.bound(copies)]
             values.update(zip(t.node.outputs, outputs))
             if t.node.type in types:
-                found.append(Case(t, inputs, outputs))
-    return found
+                cases.append(Case(t, inputs, outputs))
+    return cases

@@ -108,15 +108,15 @@ def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
     A param that is None is left out, because they cannot pass it.
     Raises LayerError for a param that is something else.
     """
-    found: dict[str, list[float] | str] = {}
+    numbers: dict[str, list[float] | str] = {}
     for name, value in params.items():
         if value is None:
             continue
         several = list(value) if isinstance(value, (tuple, list)) else [value]
         if all(isinstance(v, (int, float, Flag)) for v in several):
-            found[name] = [float(v) for v in several]
+            numbers[name] = [float(v) for v in several]
         elif len(several) == 1 and isinstance(several[0], str):
-            found[name] = str(several[0])
+            numbers[name] = str(several[0])
         else:
             raise LayerError(f"parameter '{name}' is {value!r}; generated code takes numbers and single texts")
-    return found
+    return numbers

@@ -116,8 +116,8 @@ class Operators:
         need(None not in values, "an optional input is absent, which operators in C++ do not support")
         for kind in (*t.inputs, *t.outputs):
             if kind is not None and self._dtypes:
-                known = kind.dtype.name in self._dtypes
-                need(known, f"an array is {kind.dtype}; operators support only {' and '.join(self._dtypes)}")
+                fits = kind.dtype.name in self._dtypes
+                need(fits, f"an array is {kind.dtype}; operators support only {' and '.join(self._dtypes)}")
         kernel, params = self._kernel(t)
         values += [graph.constant(t.node.blobs[i], trusted=True) for i in kernel.code.blobs]
         types = [(kind.shape, kind.dtype) for kind in t.outputs if kind is not None]
@@ -268,12 +268,12 @@ def _entry(kernel: OperatorCase) -> str:
 
 def _params(t: TracedNode) -> dict[str, str]:
     """Return the params that can be attributes, as texts."""
-    found = {}
+    texts = {}
     for name, value in opencv_params(t.node.params, t.node.defaults).items():
         values = list(value) if isinstance(value, (tuple, list)) else [value]
         if name.isascii() and name.isidentifier() and all(isinstance(v, (int, float, str)) for v in values):
-            found[name] = ", ".join(_text(v) for v in values)
-    return found
+            texts[name] = ", ".join(_text(v) for v in values)
+    return texts
 
 
 def _text(value: float | str) -> str:

@@ -108,11 +108,11 @@ class Arrangement:
         """
         if self.axes is not None:
             return self.source, self.axes
-        own = self.source_groups()
+        parts = self.source_groups()
         places = {i: at for at, i in enumerate(self.permutation)}
-        if all(places[b] == places[a] + 1 for g in own for a, b in pairwise(g)):  # no axis of the source is split
-            first = [places[g[0]] if g else -1 for g in own]
-            return self.source, tuple(sorted(range(len(own)), key=lambda i: (first[i], i)))
+        if all(places[b] == places[a] + 1 for g in parts for a, b in pairwise(g)):  # the source keeps its axes
+            first = [places[g[0]] if g else -1 for g in parts]
+            return self.source, tuple(sorted(range(len(parts)), key=lambda i: (first[i], i)))
         groups = self.groups()
         if all(b == a + 1 for g in groups for a, b in pairwise(g)):  # no axis of the result is split
             at = sorted(range(len(groups)), key=lambda i: (groups[i][0] if groups[i] else -1, i))

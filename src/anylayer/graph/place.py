@@ -160,12 +160,12 @@ def place_of_error(error: BaseException) -> str:
 
     Returns the innermost line of an installed package if the exception passed through no code of the user.
     """
-    found, library, trace = "", "", error.__traceback__
+    users_line, library, trace = "", "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         kind = _kind(file) if not file.startswith(str(_PACKAGE)) else _CALLER
         place = f"{Path(file).name}:{trace.tb_lineno}"
-        found = place if kind == _USERS else found
+        users_line = place if kind == _USERS else users_line
         library = place if kind == _PACKAGES else library
         trace = trace.tb_next
-    return found or library
+    return users_line or library

@@ -422,28 +422,28 @@ def plain(shape: Sequence[Any]) -> tuple[Any, ...]:
 
 def extreme(function: str, first: Any, *others: Any) -> Any:
     """Return the "max" or the "min" of numbers, without a guard where all of them are integers."""
-    found = first
+    extremum = first
     for x in others:
-        a, b = _expression(found), _expression(x)
+        a, b = _expression(extremum), _expression(x)
         trace = current_trace.get()
         choose = max if function == "max" else min
-        if a is None or b is None or not (is_symbolic(found) or is_symbolic(x)):
-            found = choose(found, x)
+        if a is None or b is None or not (is_symbolic(extremum) or is_symbolic(x)):
+            extremum = choose(extremum, x)
         else:
             if trace is not None:
                 trace.need_outside(a.symbols | b.symbols)
-            value = choose(_value(found), _value(x))
-            found = new_size(value, _extremum(function, a, b, trace))
-    return found
+            value = choose(_value(extremum), _value(x))
+            extremum = new_size(value, _extremum(function, a, b, trace))
+    return extremum
 
 
 def _extremum(function: str, a: Expression, b: Expression, trace: SymbolicTrace | None) -> Expression:
     """Return the "max" or the "min" of two expressions, without arguments that cannot be the result."""
-    found: list[Expression] = []
+    terms: list[Expression] = []
     for x in (*extremum_arguments(a, function), *extremum_arguments(b, function)):
-        if not any(_covers(function, y, x, trace) for y in found):
-            found = [y for y in found if not _covers(function, x, y, trace)] + [x]
-    return found[0] if len(found) == 1 else of_atom(Atom("", function, tuple(sorted(found, key=str))))
+        if not any(_covers(function, y, x, trace) for y in terms):
+            terms = [y for y in terms if not _covers(function, x, y, trace)] + [x]
+    return terms[0] if len(terms) == 1 else of_atom(Atom("", function, tuple(sorted(terms, key=str))))
 
 
 def with_known_extrema(e: Expression, trace: SymbolicTrace) -> Expression:

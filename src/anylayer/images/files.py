@@ -22,14 +22,14 @@ from anylayer.network import Array
 
 def suffixes() -> frozenset[str]:
     """Return the suffixes of the images that can be read, in lower case."""
-    known = Image.registered_extensions()
-    return frozenset(s.lower() for s, name in known.items() if name in Image.OPEN and name in FORMATS)
+    formats = Image.registered_extensions()
+    return frozenset(s.lower() for s, name in formats.items() if name in Image.OPEN and name in FORMATS)
 
 
 def writable() -> frozenset[str]:
     """Return the suffixes of the images that can be written, in lower case."""
-    known = Image.registered_extensions()
-    return frozenset(s.lower() for s, name in known.items() if name in Image.SAVE)
+    formats = Image.registered_extensions()
+    return frozenset(s.lower() for s, name in formats.items() if name in Image.SAVE)
 
 
 def read_image(path: Path) -> Array:

@@ -40,8 +40,8 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
 
     def rows(numbers: Array) -> Array:
         source = image[..., numbers, :, :].astype(np.int32)
-        found: Array = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
-        return found
+        sums: Array = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
+        return sums
 
     if isinstance(height, Size):  # how many rows are used depends on the size
         upper, lower = rows(top), rows(bottom)
@@ -87,9 +87,9 @@ def _halved(image: Array, size: tuple[int, int]) -> Array:
     return means
 
 
-def _pairs(count: int, wanted: int) -> list[NDArray[np.intp]]:
+def _pairs(count: int, size: int) -> list[NDArray[np.intp]]:
     """Return the positions of the two pixels of each target pixel."""
-    return [np.minimum(np.arange(wanted) * 2 + i, count - 1) for i in (0, 1)]
+    return [np.minimum(np.arange(size) * 2 + i, count - 1) for i in (0, 1)]
 
 
 def _weighted(weight: Array, line: Array) -> Any:

@@ -143,7 +143,7 @@ def with_stubs(
 
 def free_types(definitions: Definitions) -> list[str]:
     """Return the types that are assumed free, sorted."""
-    return sorted(t for t, found in definitions.items() if any(isinstance(d.kernel, FreeType) for d in found))
+    return sorted(t for t, all_ in definitions.items() if any(isinstance(d.kernel, FreeType) for d in all_))
 
 
 def steered_by(traced: Iterable[TracedNode]) -> list[Steered]:

@@ -110,7 +110,7 @@ class Meanings:
             self._nodes[dialect] = error
             changed = aligned
         else:
-            changed = {n.type for n, own in zip(network.nodes, self._network.nodes) if n.params != own.params}
+            changed = {n.type for n, other in zip(network.nodes, self._network.nodes) if n.params != other.params}
             self._nodes[dialect] = network.nodes
         for type_ in changed:
             if dialect not in self._forks[type_]:

@@ -56,10 +56,10 @@ def read_arrays(stream: IO[bytes], types: Sequence[TensorType]) -> list[Array]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    found = stream.read(size)
-    if len(found) < size:
+    content = stream.read(size)
+    if len(content) < size:
         raise EOFError
-    return found
+    return content
 
 
 def spelled(types: Sequence[TensorType]) -> list[tuple[str, Sequence[int]]]:
@@ -74,10 +74,10 @@ def types_of(found: Any) -> list[TensorType]:
     return [TensorType(tuple(shape), _DTYPES[dtype]) for dtype, shape in found]
 
 
-def _is_type(found: Any) -> bool:
-    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], list):
+def _is_type(data: Any) -> bool:
+    if not isinstance(data, list) or len(data) != 2 or not isinstance(data[1], list):
         return False
-    dtype, shape = found
+    dtype, shape = data
     sizes = len(shape) <= MAX_RANK and all(type(d) is int and d >= 0 for d in shape)
     return isinstance(dtype, str) and dtype in _DTYPES and sizes and math.prod(shape) <= MAX_VALUES
 

@@ -49,8 +49,8 @@ def _key(source: str, compiler: Sequence[str], flags: Sequence[str]) -> str:
 @lru_cache
 def _version(compiler: tuple[str, ...]) -> str:
     """Return a compiler's description of its version."""
-    done = subprocess.run([*compiler, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return done.stdout
+    process = subprocess.run([*compiler, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return process.stdout
 
 
 def _found(key: str) -> ctypes.CDLL | None:
@@ -62,9 +62,9 @@ def _found(key: str) -> ctypes.CDLL | None:
         try:
             content = own_content(path)
             if content is not None and path.name == _file_name(key, content):
-                found = ctypes.CDLL(str(path))
+                library = ctypes.CDLL(str(path))
                 os.utime(path)
-                return found
+                return library
             path.unlink()
         except OSError:
             continue
@@ -79,13 +79,13 @@ def _built(key: str, source: str, compiler: Sequence[str], flags: Sequence[str])
     """Build a library in a temporary folder, move it to the cache folder if there is one, and load it."""
     place = cache_folder("cpp")
     with TemporaryDirectory(prefix=".build-", dir=place) as temporary:
-        text, made = Path(temporary) / "source.cpp", Path(temporary) / "library.so"
+        text, library = Path(temporary) / "source.cpp", Path(temporary) / "library.so"
         text.write_text(source, "utf-8")
-        Build([text], made, compiler, tuned=True, flags=flags).run()
-        made.chmod(0o700)
+        Build([text], library, compiler, tuned=True, flags=flags).run()
+        library.chmod(0o700)
         if place is None:
-            return ctypes.CDLL(str(made))
-        kept = place / _file_name(key, made.read_bytes())
-        made.replace(kept)
+            return ctypes.CDLL(str(library))
+        cached = place / _file_name(key, library.read_bytes())
+        library.replace(cached)
     delete_oldest("cpp", ".so", _MAX_KEPT)
-    return ctypes.CDLL(str(kept))
+    return ctypes.CDLL(str(cached))

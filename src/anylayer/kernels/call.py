@@ -178,26 +178,26 @@ class LibraryCall:
     ) -> list[Array]:
         """Call the layer with conversions; the first time, with checks."""
         layer = self._layer
-        given = [None if x is None else _converted_input(slot, x) for slot, x in zip(layer.inputs, inputs)]
+        converted = [None if x is None else _converted_input(slot, x) for slot, x in zip(layer.inputs, inputs)]
         memory: list[Array] = []
         for i, slot in enumerate(layer.results):
             buffer = None if out is None or not slot.plain else out[i]
             memory.append(np.empty(slot.seen.shape, slot.seen.dtype) if buffer is None else buffer)
         if layer.checked:
-            self._call(frame, given, memory)
+            self._call(frame, converted, memory)
         else:
-            self._checked(frame, given, memory)
+            self._checked(frame, converted, memory)
         results = []
         for i, (slot, array) in enumerate(zip(layer.results, memory)):
             buffer = None if out is None or slot.plain else out[i]
             results.append(_converted_output(slot, array, buffer))
         return results
 
-    def _call(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
+    def _call(self, frame: _Frame, arrays: Sequence[Array | None], memory: Sequence[Array]) -> None:
         """Run forward on arrays in the dtypes and orders of axes of the layer's configuration."""
         frame.given, frame.filled = [None] * len(frame.inputs), [None] * len(frame.outputs)
         shared = {slot.in_place: array for slot, array in zip(self._layer.results, memory) if slot.in_place >= 0}
-        for i, (tensor, array) in enumerate(zip(frame.inputs, given)):
+        for i, (tensor, array) in enumerate(zip(frame.inputs, arrays)):
             if array is not None and i in shared:
                 np.copyto(shared[i], array)
                 array = shared[i]
@@ -210,25 +210,25 @@ class LibraryCall:
         if status:
             raise self._failed(frame, status)
 
-    def _checked(self, frame: _Frame, given: Sequence[Array | None], memory: Sequence[Array]) -> None:
+    def _checked(self, frame: _Frame, arrays: Sequence[Array | None], memory: Sequence[Array]) -> None:
         """Run forward on copies of the inputs, with memory that shows where nothing was written, and whether
         something was written beside it.
         """
         layer = self._layer
         zones = [Guarded(slot.seen) for slot in layer.results]
         targets, memory = memory, [zone.array for zone in zones]
-        copies = [None if x is None else x.copy() for x in given]
+        copies = [None if x is None else x.copy() for x in arrays]
         fresh = [i for i, slot in enumerate(layer.results) if slot.in_place < 0]
         self._marked(frame, memory, 0)
         self._call(frame, copies, memory)
-        for i, (x, copy) in enumerate(zip(given, copies)):
+        for i, (x, copy) in enumerate(zip(arrays, copies)):
             if x is not None and copy is not None and x.tobytes() != copy.tobytes():
                 raise layer.failed(f"forward writes to input {i}, which other layers may read")
         left = {i: marks(memory[i], 0) for i in fresh}
         if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
             self._marked(frame, memory, 1)
             with redirected_stdout(drop=True):
-                self._call(frame, [None if x is None else x.copy() for x in given], memory)
+                self._call(frame, [None if x is None else x.copy() for x in arrays], memory)
             for i in fresh:
                 if memory[i].dtype.kind != "f":
                     left[i] &= marks(memory[i], 1)
@@ -262,8 +262,8 @@ def _converted_input(slot: Slot, array: Array) -> Array:
     if slot.seen == ABSENT:
         return array
     turned = array if slot.order is None else array.transpose(slot.order)
-    made = np.ascontiguousarray(turned, slot.seen.dtype).reshape(slot.seen.shape)
-    return made if made.flags.aligned else _aligned(made)
+    contiguous = np.ascontiguousarray(turned, slot.seen.dtype).reshape(slot.seen.shape)
+    return contiguous if contiguous.flags.aligned else _aligned(contiguous)
 
 
 def _converted_output(slot: Slot, array: Array, buffer: Array | None) -> Array:

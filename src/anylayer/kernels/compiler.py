@@ -35,14 +35,14 @@ def compiler(named: str | None = None) -> list[str]:
     if words:
         need(shutil.which(words[0]), f"there is no C++ compiler '{words[0]}'", InputError)
         return words
-    found = next((name for name in COMPILERS if shutil.which(name)), None)
+    default = next((name for name in COMPILERS if shutil.which(name)), None)
     need(
-        found,
+        default,
         f"there is no C++ compiler ({', '.join(COMPILERS)}). On Debian: apt-get install g++. Choose another one "
         "with " + wording("compiler='...'", "--compiler") + " or the environment variable CXX",
         InputError,
     )
-    return [found or ""]
+    return [default or ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ class Build:
         """
         for source in self.sources:
             need(source.is_file(), f"{source}: there is no such file", FileError)
-        with writing(str(self.out)), whole_path(self.out) as made:
-            done = subprocess.run(self.command(made), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            text = (done.stdout + done.stderr).replace(str(made), str(self.out)).strip()
-            if done.returncode or not made.is_file():
+        with writing(str(self.out)), whole_path(self.out) as library:
+            run = subprocess.run(self.command(library), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            text = (run.stdout + run.stderr).replace(str(library), str(self.out)).strip()
+            if run.returncode or not library.is_file():
                 says = (
-                    f":\n{_excerpt(text)}" if text else f", {self.compiler[0]} ends with status {done.returncode}"
+                    f":\n{_excerpt(text)}" if text else f", {self.compiler[0]} ends with status {run.returncode}"
                 )
                 raise FileError(f"does not compile{says}", ", ".join(map(str, self.sources)))
         if text:

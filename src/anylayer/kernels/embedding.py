@@ -43,8 +43,8 @@ class Errors:
 
     def named_in(self, text: str) -> BaseException | None:
         """Return the exception whose number is in the engine's error message, or None."""
-        found = _NUMBER.search(text)
-        return self._kept.pop(int(found[1]), None) if found else None
+        match = _NUMBER.search(text)
+        return self._kept.pop(int(match[1]), None) if match else None
 
     def since(self, count: int) -> BaseException | None:
         """Return the last exception if there were more than `count`, else None. If several threads run a model at

@@ -89,18 +89,18 @@ def _need_same_system(head: bytes, path: Path) -> None:
     system = _SYSTEMS.get(sys.platform)
     if system is None:
         return
-    wanted = next(name for name, its in _FORMATS.values() if its == system)
-    found = next((kind for start, kind in _FORMATS.items() if head.startswith(start)), None)
-    if found is None:
-        raise FileError(f"is not {wanted} file, so it is not a shared library of {system}", str(path))
-    rule = f"is {found[0]} file, a library of {found[1]}, and this machine runs {system}"
-    _need(found[1] == system, path, f"{rule}. Build it for this machine")
+    expected = next(name for name, its in _FORMATS.values() if its == system)
+    detected = next((kind for start, kind in _FORMATS.items() if head.startswith(start)), None)
+    if detected is None:
+        raise FileError(f"is not {expected} file, so it is not a shared library of {system}", str(path))
+    rule = f"is {detected[0]} file, a library of {detected[1]}, and this machine runs {system}"
+    _need(detected[1] == system, path, f"{rule}. Build it for this machine")
 
 
 def _need_same_machine(head: bytes, path: Path) -> None:
     """Raise FileError if the file's architecture is not that of the running Python."""
-    own = Path(sys.executable).resolve().read_bytes()[:_HEADER]
-    there, here = _architecture(head), _architecture(own) if own[:4] == _ELF else ""
+    interpreter = Path(sys.executable).resolve().read_bytes()[:_HEADER]
+    there, here = _architecture(head), _architecture(interpreter) if interpreter[:4] == _ELF else ""
     _need(
         not here or there == here, path, f"is built for {there}, this Python for {here}. Build it for this machine"
     )

@@ -81,7 +81,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Struct
         need_known(array.dtype, f"blob {i}")
         blobs.append(_tensor_of(arena, array, node.blob_names[i] if i < len(node.blob_names) else ""))
     inputs = [arena.tensor(kind) for kind in types]
-    made = abi.CNode(
+    structure = abi.CNode(
         len(node.outputs),
         _bytes(node.name),
         _bytes(node.type),
@@ -91,7 +91,7 @@ def node_of(arena: Arena, node: Node, types: Sequence[TensorType]) -> abi.Struct
         arena.structures(blobs),
         arena.structures(inputs),
     )
-    return arena.keep(made)
+    return arena.keep(structure)
 
 
 def _tensor_of(arena: Arena, array: Array, name: str = "") -> abi.Structure:
@@ -120,9 +120,9 @@ def _params(arena: Arena, sources: Sequence[Mapping[str, Any]]) -> abi.Structure
 
 
 def _messages(arena: Arena, name: str, messages: Sequence[Mapping[str, Any]]) -> abi.Structure:
-    made = arena.structures([_params(arena, [message]) for message in messages])
+    params = arena.structures([_params(arena, [message]) for message in messages])
     several = int(len(messages) > 1)
-    return arena.keep(abi.Param(abi.MESSAGE, len(messages), several, _bytes(name), None, None, None, made, None))
+    return arena.keep(abi.Param(abi.MESSAGE, len(messages), several, _bytes(name), None, None, None, params, None))
 
 
 def _param(arena: Arena, name: str, value: Any) -> abi.Structure:
@@ -144,8 +144,8 @@ def _param(arena: Arena, name: str, value: Any) -> abi.Structure:
         reals = arena.array(ctypes.c_double, [float(v) for v in values])
     texts = [arena.keep(_bytes(_param_text(v))) for v in values]
     strings = arena.array(ctypes.c_char_p, texts)
-    made = abi.Param(kind, len(values), int(several), _bytes(name), integers, reals, strings, None, None)
-    return arena.keep(made)
+    structure = abi.Param(kind, len(values), int(several), _bytes(name), integers, reals, strings, None, None)
+    return arena.keep(structure)
 
 
 def _scalar(value: Any) -> Any:

@@ -129,25 +129,25 @@ def target_shape(
         all(d >= -1 for d in sizes if is_static([d])) and sizes.count(-1) <= 1,
         f"{what} must consist of sizes of which one may be -1, got {list(sizes)}",
     )
-    wanted = list(sizes)
+    target = list(sizes)
     for i, size in enumerate(sizes):
         if copies is not None and is_static([size]) and size == 0:
             need(i < len(copies), f"{what} {list(sizes)} copies the size of axis {i} of {tuple(copies)}")
-            wanted[i] = copies[i]
-    if not is_static([*shape, *wanted]):
-        return tuple(wanted)
-    count, rest = math.prod(shape), math.prod(d for d in wanted if d != -1)
-    fits = rest and count % rest == 0 if -1 in wanted else count == rest
+            target[i] = copies[i]
+    if not is_static([*shape, *target]):
+        return tuple(target)
+    count, rest = math.prod(shape), math.prod(d for d in target if d != -1)
+    fits = rest and count % rest == 0 if -1 in target else count == rest
     need(fits, f"{what} {list(sizes)} does not fit an array of shape {tuple(shape)}")
-    return tuple(count // rest if d == -1 else d for d in wanted)
+    return tuple(count // rest if d == -1 else d for d in target)
 
 
 def reshape(x: Array, sizes: Sequence[Any], what: str, copies: Sequence[Any] | None = None) -> Array:
     """Return an array in another shape: see target_shape. If only the data give its size, the engine checks it."""
-    wanted = target_shape(x.shape, sizes, what, copies)
-    if not is_static(x.shape) and is_static(wanted) and min(wanted, default=1) > 0:
-        return record("Reshape", [x, np.array(wanted, np.int64)], wanted, x.dtype)
-    return x.reshape(wanted)
+    target = target_shape(x.shape, sizes, what, copies)
+    if not is_static(x.shape) and is_static(target) and min(target, default=1) > 0:
+        return record("Reshape", [x, np.array(target, np.int64)], target, x.dtype)
+    return x.reshape(target)
 
 
 def shape_of(x: Array, dtype: Any) -> Array:

@@ -101,12 +101,12 @@ def _refuse_unknown_fields(definitions: Sequence[Definition], node: Node) -> Non
     """Raise LayerError for a field that no class of the type declares."""
     for message, values in node.params.items():
         classes = [d.layer_class for d in definitions]
-        known = [name for cls in classes if cls.message == message for name in cls.fields]
-        for name in values if known and isinstance(values, Mapping) else ():
+        names = [name for cls in classes if cls.message == message for name in cls.fields]
+        for name in values if names and isinstance(values, Mapping) else ():
             line = node.lines.get(f"{message}.{name}")
             where = f" (line {line})" if line else ""
-            hint = nearest(name, known) or f"; it has: {', '.join(dict.fromkeys(known))}"
-            need(name in known, f"{message} has no field '{name}'{where}{hint}")
+            hint = nearest(name, names) or f"; it has: {', '.join(dict.fromkeys(names))}"
+            need(name in names, f"{message} has no field '{name}'{where}{hint}")
 
 
 def _fits(definition: Definition, node: Node) -> bool:
@@ -139,10 +139,10 @@ class Bound:
         self.dialect = dialect
         self.declared: list[Shape] | None = None
         self.order: Order | None = None
-        known = None if definition.built_in or definition.native_only else code_traits(definition.cls)
-        self.writes = known is not None and known.writes
+        traits = None if definition.built_in or definition.native_only else code_traits(definition.cls)
+        self.writes = traits is not None and traits.writes
         self.errors: Literal["warn", "ignore"] = (
-            "warn" if known is not None and known.handles_warnings else "ignore"
+            "warn" if traits is not None and traits.handles_warnings else "ignore"
         )
         self.called = False
         self.turn: Any = nullcontext() if definition.built_in else exclusive(definition.cls)
@@ -184,12 +184,12 @@ class Bound:
 
         The instance is copied where that is possible; otherwise the class is called again.
         """
-        kept = None if self.definition.typed else copied(self.instance)
+        snapshot = None if self.definition.typed else copied(self.instance)
 
         def renew() -> Bound:
-            instance = None if kept is None else copied(kept)
-            made = None if instance is None else Made(instance, self.declared, self.order, list(self._notes))
-            return Bound(self.node, self.definition, self.types, self.dialect, self.dtype, made)
+            instance = None if snapshot is None else copied(snapshot)
+            fresh = None if instance is None else Made(instance, self.declared, self.order, list(self._notes))
+            return Bound(self.node, self.definition, self.types, self.dialect, self.dtype, fresh)
 
         return renew
 
@@ -266,11 +266,11 @@ class Bound:
         )
         return self._checked(list(result))
 
-    def _need_input_count(self, given: int) -> None:
+    def _need_input_count(self, count: int) -> None:
         """Raise LayerError where forward does not take this number of inputs."""
-        if given not in self._input_counts:
-            _need_parameters(self.instance.forward, given)
-            self._input_counts.add(given)
+        if count not in self._input_counts:
+            _need_parameters(self.instance.forward, count)
+            self._input_counts.add(count)
 
     def _built_in(self, inputs: Sequence[Any]) -> Any:
         """Call a built-in layer's forward. Raise LayerError, with the shapes, for inputs that it does not
@@ -288,8 +288,8 @@ class Bound:
             raise kind(f"does not take inputs of shape {shapes}{why}") from error
 
     def _checked(self, outputs: list[Any]) -> list[Any]:
-        wanted = len(self.node.outputs)
-        need(len(outputs) == wanted, f"forward returns {plural(len(outputs), 'output')}, the node has {wanted}")
+        count = len(self.node.outputs)
+        need(len(outputs) == count, f"forward returns {plural(len(outputs), 'output')}, the node has {count}")
         for i, output in enumerate(outputs):
             if not self.definition.built_in:
                 require_numbers(output, i)
@@ -365,6 +365,6 @@ def stated_types(
     """Return the types of a node's outputs from a class with getMemoryShapes. Their dtype is that of the
     floating-point inputs.
     """
-    found = Bound(node, shapes, types, dtype=dtype).declared or ()
+    shapes_of_outputs = Bound(node, shapes, types, dtype=dtype).declared or ()
     base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
-    return [TensorType(shape, dtype or base) for shape in found]
+    return [TensorType(shape, dtype or base) for shape in shapes_of_outputs]

@@ -192,8 +192,8 @@ class Layer(Message):
             f"blob {index} ({what}) of shape {tuple(shape)} would have {count} values; without a weights file the "
             f"limit is {MAX_WEIGHT_VALUES}",
         )
-        wanted = Wanted(tuple(shape), what, filler)
-        self._wanted[index] = wanted
+        declared = Wanted(tuple(shape), what, filler)
+        self._wanted[index] = declared
         if index < len(self._blobs):
             blob = self._blobs[index]
             need(
@@ -207,7 +207,7 @@ class Layer(Message):
             not self._blobs,
             f"blob {index} ({what}) is missing: the weights file has {plural(len(self._blobs), 'blob')}",
         )
-        values = wanted.values()
+        values = declared.values()
         return np.broadcast_to(np.float32(0), shape) if values is None else values
 
     @property

@@ -205,11 +205,11 @@ class Message:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = {name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)}
+        here = {name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)}
         inherited: dict[str, Field] = {}
         for base in reversed(cls.__mro__[1:]):
             inherited.update(vars(base).get("fields", {}))
-        cls.fields = {**inherited, **own}
+        cls.fields = {**inherited, **here}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Message:

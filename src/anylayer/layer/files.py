@@ -31,11 +31,11 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
     Raises FileError, and InputError where two files define one type and no class is chosen for it.
     """
     files: dict[str, list[Definition]] = {}
-    found: dict[str, Definition] = {}
+    named: dict[str, Definition] = {}
     for source in sources.items() if isinstance(sources, Mapping) else sources:
         if isinstance(source, (str, Path)):
             loaded, chosen = _of_text(str(source))
-            found.update({d.type: d for d in loaded} if chosen else {})
+            named.update({d.type: d for d in loaded} if chosen else {})
             for d in () if chosen else loaded:
                 files.setdefault(d.type, []).append(d)
             continue
@@ -45,8 +45,8 @@ def load_layers(sources: Iterable[Any]) -> dict[str, Definition]:
             InputError,
         )
         type_, cls = source[0], as_class(source[1])
-        found[type_] = Definition(type_, cls, origin_of(cls))
-    return {**{type_: _only(all_) for type_, all_ in files.items() if type_ not in found}, **found}
+        named[type_] = Definition(type_, cls, origin_of(cls))
+    return {**{type_: _only(all_) for type_, all_ in files.items() if type_ not in named}, **named}
 
 
 def _only(definitions: Sequence[Definition]) -> Definition:
@@ -78,8 +78,8 @@ def _of_text(text: str) -> tuple[list[Definition], bool]:
     path, _, name = rest.rpartition(":")
     need(path, f"'{text}' names no class. Write {type_}={rest}:Class", InputError)
     module = _load(Path(path)).module
-    known = _classes(module)
-    hint = nearest(name, known) or (f"; it has: {', '.join(known)}" if known else "")
+    class_names = _classes(module)
+    hint = nearest(name, class_names) or (f"; it has: {', '.join(class_names)}" if class_names else "")
     need(hasattr(module, name), f"{path} has no class '{name}'{hint}", InputError)
     return [Definition(type_, as_class(getattr(module, name)), path)], True
 
@@ -113,10 +113,10 @@ def _load(path: Path) -> _Loaded:
         raise FileError("there is no such layers file", str(path))
     place = path.resolve()
     with _lock:
-        known = _loaded.get(place)
-        if known is None or any(_digest(file) != digest for file, digest in known.digests.items()):
-            known = _loaded[place] = _executed(path, place)
-        return known
+        loaded = _loaded.get(place)
+        if loaded is None or any(_digest(file) != digest for file, digest in loaded.digests.items()):
+            loaded = _loaded[place] = _executed(path, place)
+        return loaded
 
 
 def _head(path: Path) -> bytes:
@@ -161,7 +161,7 @@ def _executed(path: Path, place: Path) -> _Loaded:
 def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: bool) -> _Loaded:
     """Execute a file (all of it, or its definitions only) and collect the layers that it registers."""
     module = importlib.util.module_from_spec(spec)
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     used: dict[Path, str] = {place: _digest(place)}
 
     def execute() -> None:
@@ -175,9 +175,9 @@ def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: 
     sys.modules[spec.name] = module
     try:
         with (
-            collecting(found),
+            collecting(definitions),
             _neighbours(place.parent, used),
-            _collect_opencv(tree, place.parent, found),
+            _collect_opencv(tree, place.parent, definitions),
             _own_argv(path),
         ):
             call_contained(execute)
@@ -188,11 +188,11 @@ def _run(path: Path, place: Path, spec: Any, tree: ast.Module | None, *, whole: 
         if kind == "SystemExit":
             what = "ends the program when it is executed. Put the classes into a file that only defines them"
         raise FileError(what, f"{path}{_line_in(error, spec.origin)}") from error
-    for type_, name in registrations(tree) if tree is not None and not found else ():
+    for type_, name in registrations(tree) if tree is not None and not definitions else ():
         cls = vars(module).get(name)
-        if callable(cls) and all(d.type != type_ for d in found):
-            found.append(Definition(type_, cls, origin_of(cls)))
-    return _Loaded(module, found, used)
+        if callable(cls) and all(d.type != type_ for d in definitions):
+            definitions.append(Definition(type_, cls, origin_of(cls)))
+    return _Loaded(module, definitions, used)
 
 
 @contextmanager
@@ -206,7 +206,7 @@ def _own_argv(path: Path) -> Iterator[None]:
         sys.argv = before
 
 
-def _collect_opencv(tree: ast.Module | None, folder: Path, found: list[Definition]) -> Any:
+def _collect_opencv(tree: ast.Module | None, folder: Path, definitions: list[Definition]) -> Any:
     """Collect the layers that the file registers with OpenCV, if it or a module in its folder imports cv2."""
     if tree is None or "cv2" not in _imported(tree, folder, set()):
         return nullcontext()
@@ -214,29 +214,29 @@ def _collect_opencv(tree: ast.Module | None, folder: Path, found: list[Definitio
     def register(type_: str, cls: Any) -> None:
         if not callable(cls):
             raise TypeError("class must be callable")
-        twice = next((d for d in found if d.type == type_), None)
+        twice = next((d for d in definitions if d.type == type_), None)
         need(twice is None or twice.cls is cls, f"layer type '{type_}' is registered twice", InputError)
         if twice is None:
-            found.append(Definition(type_, cls, origin_of(cls)))
+            definitions.append(Definition(type_, cls, origin_of(cls)))
 
     def unregister(type_: str) -> None:
-        found[:] = [d for d in found if d.type != type_]
+        definitions[:] = [d for d in definitions if d.type != type_]
 
     return registering(register, unregister)
 
 
 def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
     """Return the modules that a file imports, directly or through modules in its folder."""
-    found = imports(tree)
-    for name in sorted(found):
+    names = imports(tree)
+    for name in sorted(names):
         for file in (folder / f"{name}.py", folder / name / "__init__.py"):
             if file not in seen and file.is_file():
                 seen.add(file)
                 try:
-                    found |= _imported(ast.parse(file.read_bytes()), folder, seen)
+                    names |= _imported(ast.parse(file.read_bytes()), folder, seen)
                 except (OSError, SyntaxError, ValueError):
                     continue
-    return found
+    return names
 
 
 @contextmanager

@@ -103,9 +103,9 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
 
 def _method(call: CallUser, instance: Any, name: str) -> Any:
     """Return a method of the instance, or None. Raise LayerError where the attribute is not callable."""
-    found = call(getattr, instance, name, None, name=name)
-    need(found is None or callable(found), f"{name} must be a method, got {type(found).__name__}")
-    return found
+    method = call(getattr, instance, name, None, name=name)
+    need(method is None or callable(method), f"{name} must be a method, got {type(method).__name__}")
+    return method
 
 
 def _declared(
@@ -113,8 +113,8 @@ def _declared(
 ) -> list[Shape]:
     """Return the shapes of the outputs that getMemoryShapes declares, in the file's order of axes."""
     file = [t.shape for t in types]
-    given = file if order is None else [permuted(s, order.file, order.seen) for s in file]
-    shapes = _read_shapes(call(shapes_of, [list(s) for s in given]))
+    seen = file if order is None else [permuted(s, order.file, order.seen) for s in file]
+    shapes = _read_shapes(call(shapes_of, [list(s) for s in seen]))
     need(
         len(shapes) == len(node.outputs),
         f"getMemoryShapes returns {plural(len(shapes), 'shape')}, "
@@ -127,21 +127,21 @@ def _declared(
     return [permuted(s, order.seen, order.file) for s in shapes]
 
 
-def _read_shapes(found: Any) -> list[Shape]:
+def _read_shapes(answer: Any) -> list[Shape]:
     """Return the result of getMemoryShapes as shapes. Raise LayerError where it is not a list of lists of
     sizes."""
     try:
-        shapes = [plain([*map(as_index, shape)]) for shape in found]
+        shapes = [plain([*map(as_index, shape)]) for shape in answer]
     except TraceError:
         raise
     except Exception:
         shapes = []
         wrong = True
     else:
-        wrong = isinstance(found, (str, Mapping))
+        wrong = isinstance(answer, (str, Mapping))
     need(
         not wrong,
-        f"getMemoryShapes must return a list of shapes, got {_brief(found)}. Return one list of integers per "
+        f"getMemoryShapes must return a list of shapes, got {_brief(answer)}. Return one list of integers per "
         "output, for example [[1, 64, 28, 28]]",
     )
     negative = next((shape for shape in shapes if any(d < 0 for d in shape)), None)

@@ -44,24 +44,24 @@ def registering(register: Callable[[str, Any], None], unregister: Callable[[str]
         sys.modules.update({"cv2": module, "cv2.dnn": dnn})
     places = [place for place in (module, getattr(module, "dnn", None)) if place is not None]
     names = (*_REGISTER, *_UNREGISTER)
-    own = [(place, name, vars(place).get(name, _ABSENT)) for place in places for name in names]
+    originals = [(place, name, vars(place).get(name, _ABSENT)) for place in places for name in names]
     for place in places:
         for name in names:
             setattr(place, name, register if name in _REGISTER else unregister)
     try:
         yield
     finally:
-        for place, name, function in own:
+        for place, name, function in originals:
             if function is _ABSENT:
                 delattr(place, name)
             else:
                 setattr(place, name, function)
         if isinstance(module, StandIn):
-            for name, found in before.items():
-                if found is _ABSENT:
+            for name, module_before in before.items():
+                if module_before is _ABSENT:
                     sys.modules.pop(name, None)
                 else:
-                    sys.modules[name] = found
+                    sys.modules[name] = module_before
 
 
 def installed() -> ModuleType | None:

@@ -89,9 +89,9 @@ class Order:
         class states its order. `inputs` are shapes in the file's order."""
         if self.stated or len(shape) != 4:
             return
-        for given in inputs:
-            seen = permuted(given, self.file, self.seen)
-            if len(given) == 4 and tuple(shape) == tuple(given) != seen:
+        for file_shape in inputs:
+            seen = permuted(file_shape, self.file, self.seen)
+            if len(file_shape) == 4 and tuple(shape) == tuple(file_shape) != seen:
                 raise LayerError(
                     f"{what} has shape {tuple(shape)}, which is {self.file}; the class is given {self.seen}, here "
                     f'{seen}, and must return it. To work on {self.file}, write layout = "{self.file}" in the '

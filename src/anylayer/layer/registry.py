@@ -72,12 +72,12 @@ class Definition:
     def forks(self, written: Container[str] = ()) -> list[str]:
         """Return the dialects that change what the class computes, for a file that writes these fields: its own
         ones, those that have a default of a field, and those that alone have a written field."""
-        found = dict.fromkeys(self.dialects)
+        result = dict.fromkeys(self.dialects)
         for field in self.layer_class.fields.values() if self.typed else ():
-            found.update(dict.fromkeys(field.dialects))
+            result.update(dict.fromkeys(field.dialects))
             if field.name in written and not field.is_read_in(None):
-                found.update(dict.fromkeys(field.only))
-        return list(found)
+                result.update(dict.fromkeys(field.only))
+        return list(result)
 
     @property
     def summary(self) -> str:
@@ -124,17 +124,17 @@ def layer(type: str, *, dialects: Sequence[str] = ()) -> Callable[[C], C]:
             fmt = module.removeprefix(_PACKAGE).split(".")[0]
             Registry.of(fmt).add(Definition(type, cls, "built-in", tuple(dialects)))
             return definition
-        found = Definition(type, cls, origin_of(cls), tuple(dialects))
+        user_definition = Definition(type, cls, origin_of(cls), tuple(dialects))
         collected = _collecting.get()
         if collected is None:
-            _users[type] = found
+            _users[type] = user_definition
         else:
             need(
                 all(d.type != type or d.cls is cls for d in collected),
                 f"layer type '{type}' is registered twice",
                 InputError,
             )
-            collected[:] = [*(d for d in collected if d.type != type), found]
+            collected[:] = [*(d for d in collected if d.type != type), user_definition]
         return definition
 
     return register

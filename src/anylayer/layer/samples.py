@@ -46,24 +46,24 @@ def regions(layer: Any, inputs: Sequence[TensorType], kind: TensorType, random: 
     """Return regions [image, x1, y1, x2, y2] inside the pictures of which input 0 is a map of `spatial_scale`."""
     count = TensorType.of((int(np.prod(kind.shape)) // 5, 4))
     images = random.integers(0, max(inputs[0].shape[0], 1), (count.shape[0], 1))
-    found = np.concatenate([images, _boxes(_picture(layer, inputs), count, random)], axis=1)
-    return found.reshape(kind.shape)
+    rows = np.concatenate([images, _boxes(_picture(layer, inputs), count, random)], axis=1)
+    return rows.reshape(kind.shape)
 
 
 def picture(layer: Any, inputs: Sequence[TensorType], kind: TensorType, random: np.random.Generator) -> Array:
     """Return the height, width and scale of the picture of which input 0 is a map with `feat_stride`."""
     height, width = (d * layer.feat_stride for d in inputs[0].shape[2:4])
-    known = [height, width, *[1] * (kind.shape[-1] - 2)]
-    return np.broadcast_to(np.array(known), kind.shape)
+    head = [height, width, *[1] * (kind.shape[-1] - 2)]
+    return np.broadcast_to(np.array(head), kind.shape)
 
 
 def priors(layer: Any, inputs: Sequence[TensorType], kind: TensorType, random: np.random.Generator) -> Array:
     """Return the boxes of priors, in the unit square, and their variances."""
-    found = np.full(kind.shape, 0.1)
-    found[:, :1] = (
-        _boxes((1, 1), kind, random, whole=False).reshape(-1)[: found[:, :1].size].reshape(found[:, :1].shape)
+    result = np.full(kind.shape, 0.1)
+    result[:, :1] = (
+        _boxes((1, 1), kind, random, whole=False).reshape(-1)[: result[:, :1].size].reshape(result[:, :1].shape)
     )
-    return found
+    return result
 
 
 def _picture(layer: Any, inputs: Sequence[TensorType]) -> tuple[float, float]:
@@ -80,5 +80,5 @@ def _boxes(
     """Return boxes [x1, y1, x2, y2] (R, 4). whole: whether the corners are pixels, as those of data sets are."""
     count = int(np.prod(kind.shape)) // 4
     corners = np.sort(random.random((count, 2, 2)), axis=1) * np.array(sizes)
-    found: Array = np.floor(corners) if whole else corners
-    return found.reshape(count, 4)
+    rounded: Array = np.floor(corners) if whole else corners
+    return rounded.reshape(count, 4)

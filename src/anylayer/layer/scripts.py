@@ -25,13 +25,13 @@ def reads_command_line(tree: ast.Module) -> bool:
 
 def imports(tree: ast.Module) -> set[str]:
     """Return the top-level names of the modules that a file imports, anywhere in it."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name.split(".")[0] for alias in node.names)
+            modules.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.split(".")[0])
-    return found
+            modules.add(node.module.split(".")[0])
+    return modules
 
 
 def registrations(tree: ast.Module) -> list[tuple[str, str]]:
@@ -71,10 +71,10 @@ def execute_definitions(tree: ast.Module, file: str, names: dict[str, Any]) -> N
 def _future(tree: ast.Module) -> int:
     """Return the compiler flags of a file's `from __future__ import` statements."""
     futures = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
-    found = 0
+    flags = 0
     for alias in (alias for statement in futures for alias in statement.names):
-        found |= getattr(__future__, alias.name).compiler_flag
-    return found
+        flags |= getattr(__future__, alias.name).compiler_flag
+    return flags
 
 
 def _defines(statement: ast.stmt) -> bool:

@@ -33,11 +33,11 @@ def copied(instance: Any) -> Any | None:
     if any(_COPYING_METHODS.intersection(names) or names.get("__slots__") for names in above):
         return None
     try:
-        made = object.__new__(cls)
-        vars(made).update(_Copies().copy(vars(instance)))
+        duplicate = object.__new__(cls)
+        vars(duplicate).update(_Copies().copy(vars(instance)))
     except (_NotPlainError, RecursionError, TypeError):
         return None
-    return made
+    return duplicate
 
 
 class _Copies:

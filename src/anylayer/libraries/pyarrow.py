@@ -22,15 +22,15 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
 
     A column of arrays becomes lists of their values, in a column of its name, and their shapes, in NAME.shape.
     """
-    made: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, values in columns.items():
         if values and isinstance(values[0], str):
-            made[name] = _pyarrow.array(values, _pyarrow.string())
+            arrays[name] = _pyarrow.array(values, _pyarrow.string())
         else:
-            made[name] = _lists([array.ravel() for array in values])
+            arrays[name] = _lists([array.ravel() for array in values])
             shapes = [list(array.shape) for array in values]
-            made[f"{name}.shape"] = _pyarrow.array(shapes, _pyarrow.list_(_pyarrow.int64()))
-    write_whole(path, lambda file: _parquet.write_table(_pyarrow.table(made), file))
+            arrays[f"{name}.shape"] = _pyarrow.array(shapes, _pyarrow.list_(_pyarrow.int64()))
+    write_whole(path, lambda file: _parquet.write_table(_pyarrow.table(arrays), file))
 
 
 def _lists(arrays: Sequence[Array]) -> Any:

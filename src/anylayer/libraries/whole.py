@@ -28,8 +28,8 @@ def whole_path(path: Path) -> Iterator[Path]:
     need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _named(path):
-        made = tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent)
-    with made as folder:
+        context = tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent)
+    with context as folder:
         temporary = Path(folder) / path.name
         yield temporary
         temporary.replace(path)

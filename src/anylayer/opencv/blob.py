@@ -154,10 +154,10 @@ def blobFromImagesWithParams(images: Iterable[Array], param: Image2BlobParams | 
     if param.ddepth == c.CV_8U:
         plain = set(param.scalefactor) == {1.0} and not any(param.mean)
         need(plain, "a blob of CV_8U has no scalefactor and no mean; take ddepth=CV_32F", InputError)
-    found = [_pixels(image) for image in images]
-    need(found, "no images are given", InputError)
-    size = param.size if any(param.size) else (found[0].shape[1], found[0].shape[0])
-    ready = [_values(_resized(image, size, param), param) for image in found]
+    pixels = [_pixels(image) for image in images]
+    need(pixels, "no images are given", InputError)
+    size = param.size if any(param.size) else (pixels[0].shape[1], pixels[0].shape[0])
+    ready = [_values(_resized(image, size, param), param) for image in pixels]
     shapes = {image.shape for image in ready}
     need(len(shapes) == 1, f"images of different channels: {sorted(s[2] for s in shapes)}", InputError)
     blob = np.stack(ready)

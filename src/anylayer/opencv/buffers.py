@@ -80,8 +80,8 @@ class NetworkFiles:
 
     def _options(self, model: str | Path | None) -> dict[str, Any]:
         """Return the options that the model's format has."""
-        known = api.read_options(model) if self.options and model and Path(model).exists() else {}
-        return {name: value for name, value in self.options.items() if name in known}
+        options = api.read_options(model) if self.options and model and Path(model).exists() else {}
+        return {name: value for name, value in self.options.items() if name in options}
 
     @staticmethod
     def _file(source: Content | None, stand_in: Path) -> str | Path | None:

@@ -95,8 +95,8 @@ def _model(theirs: Callable[..., Any], ours: Callable[..., models.Model]) -> Cal
 
     @functools.wraps(theirs, updated=())
     def call(*args: Any, **options: Any) -> Any:
-        given = args[0] if args else None
-        mine = isinstance(given, Net) or _is_caffe(args, options)
+        model = args[0] if args else None
+        mine = isinstance(model, Net) or _is_caffe(args, options)
         return ours(*args, **options) if mine else theirs(*args, **options)
 
     return call

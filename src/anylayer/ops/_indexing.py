@@ -23,9 +23,9 @@ def axis_of(axis: int, rank: int, what: str = "axis", of: str = "") -> int:
 
 def axes_of(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
     """Return several axes as indices in 0..rank-1. Raise LayerError when an axis is named twice."""
-    found = [axis_of(axis, rank, what) for axis in axes]
-    need(len(set(found)) == len(found), f"{what} names an axis twice: {list(axes)}")
-    return found
+    indices = [axis_of(axis, rank, what) for axis in axes]
+    need(len(set(indices)) == len(indices), f"{what} names an axis twice: {list(axes)}")
+    return indices
 
 
 def need_inside(x: Array, indices: Array, axis: int, what: str) -> None:

@@ -47,9 +47,9 @@ class Operator(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._form is not None and (any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))):
-            given = self._signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            return cast(R, substituted(self._form)(*given.args, **given.kwargs))
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return cast(R, substituted(self._form)(*bound.args, **bound.kwargs))
         return self.meaning(*args, **kwargs)
 
 

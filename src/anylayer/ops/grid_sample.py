@@ -76,12 +76,12 @@ def taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) ->
     first = np.rint(at) if mode == "nearest" else np.floor(at)
     part = (at - first).astype(at.dtype)
     if mode == "nearest":
-        found = [(0, np.ones_like(at))]
+        taps = [(0, np.ones_like(at))]
     elif mode == "linear":
-        found = [(0, 1 - part), (1, part)]
+        taps = [(0, 1 - part), (1, part)]
     else:
-        found = [(t, cubic_weights(np.abs(part - t), -0.75).astype(at.dtype)) for t in range(-1, 3)]
-    for shift, weight in found:
+        taps = [(t, cubic_weights(np.abs(part - t), -0.75).astype(at.dtype)) for t in range(-1, 3)]
+    for shift, weight in taps:
         cell = first + shift
         inside = (cell >= 0) & (cell <= cells - 1)
         if padding == "reflection":

@@ -19,9 +19,9 @@ def _check(boxes: Array, scores: Array, max_per_class: int, iou_threshold: float
     need_shape(boxes, ("B", "N", 4), "boxes")
     need_shape(scores, (boxes.shape[0], "classes", boxes.shape[1]), "scores")
     need(0 <= iou_threshold <= 1, f"iou_threshold must be between 0 and 1, got {iou_threshold}")
-    kept = min(integer(max_per_class, "max_per_class"), boxes.shape[1])
-    need_room((*scores.shape[:2], kept, 3), "the result")
-    return kept, scores.shape[0] * scores.shape[1] * kept
+    limit = min(integer(max_per_class, "max_per_class"), boxes.shape[1])
+    need_room((*scores.shape[:2], limit, 3), "the result")
+    return limit, scores.shape[0] * scores.shape[1] * limit
 
 
 @operator
@@ -42,8 +42,8 @@ def nms(
     for b in range(boxes.shape[0]):
         overlaps = _Overlaps(boxes[b], iou_threshold)
         for c in range(scores.shape[1]):
-            found = _one_class(overlaps, scores[b, c], kept, score_threshold)
-            rows += [(b, c, i) for i in found]
+            selected = _one_class(overlaps, scores[b, c], kept, score_threshold)
+            rows += [(b, c, i) for i in selected]
     rows += [(-1, -1, -1)] * (rows_max - (count := len(rows)))
     return np.array(rows, np.int64).reshape(rows_max, 3), np.array(count, np.int64)
 
@@ -60,34 +60,34 @@ class _Overlaps:
 
     def of(self, i: int) -> Array:
         """Return a mask of the boxes whose intersection over union with box `i` exceeds the threshold."""
-        found = self._masks.get(i)
-        if found is None:
+        mask = self._masks.get(i)
+        if mask is None:
             width, height = (np.minimum(high[i], high) - np.maximum(low[i], low) for low, high in self.sides)
             common = np.maximum(width, 0) * np.maximum(height, 0)
             union = self.area[i] + self.area - common
             share = np.divide(common, union, out=np.zeros_like(common), where=common > 0)
-            found = (common > 0) & (share > self.threshold)
-            if len(self._masks) * len(found) < _MAX_CACHE:
-                self._masks[i] = found
-        return found
+            mask = (common > 0) & (share > self.threshold)
+            if len(self._masks) * len(mask) < _MAX_CACHE:
+                self._masks[i] = mask
+        return mask
 
 
-def _one_class(overlaps: _Overlaps, scores: Array, kept: int, least: float | None) -> list[int]:
+def _one_class(overlaps: _Overlaps, scores: Array, limit: int, least: float | None) -> list[int]:
     """Return the indices of the boxes of one class that are kept, best first. `least` is the score threshold."""
     order = np.argsort(-scores, kind="stable")
     if least is not None:
         order = order[scores[order] > scores.dtype.type(least)]
     if overlaps.threshold >= 1:
-        return list(order[:kept].tolist())
-    found: list[int] = []
+        return list(order[:limit].tolist())
+    selected: list[int] = []
     dropped = np.zeros(len(scores), bool)
     for i in order.tolist():
-        if len(found) == kept:
+        if len(selected) == limit:
             break
         if not dropped[i]:
-            found.append(i)
+            selected.append(i)
             dropped |= overlaps.of(i)
-    return found
+    return selected
 
 
 def _points(scores: Array) -> Array:
@@ -111,9 +111,9 @@ def _(
     inputs = [boxes, scores, np.array([kept]), np.array([iou_threshold], np.float32)]
     if score_threshold is not None:
         inputs.append(np.array([score_threshold], np.float32))
-    found = record("NonMaxSuppression", inputs, ("kept", 3), np.int64)
-    size = record("Shape", [found], (2,), np.int64)
+    selected = record("NonMaxSuppression", inputs, ("kept", 3), np.int64)
+    size = record("Shape", [selected], (2,), np.int64)
     count = record("Gather", [size, np.array(0)], (), np.int64)
     missing = record("Sub", [np.array([rows_max, 3]), size], (2,), np.int64)
     pads = record("Concat", [np.zeros(2, np.int64), missing], (4,), np.int64, axis=0)
-    return record("Pad", [found, pads, np.array(-1)], (rows_max, 3), np.int64), count
+    return record("Pad", [selected, pads, np.array(-1)], (rows_max, 3), np.int64), count

@@ -21,8 +21,8 @@ def one_hot(indices: Array, depth: int, *, axis: int = -1) -> Array:
     exist.
     """
     depth, axis = _check(indices, depth, axis)
-    found = np.where(indices < 0, indices + depth, indices)
-    result: Array = np.moveaxis(found[..., None] == np.arange(depth), -1, axis).astype(np.float32)
+    positive = np.where(indices < 0, indices + depth, indices)
+    result: Array = np.moveaxis(positive[..., None] == np.arange(depth), -1, axis).astype(np.float32)
     return result
 
 

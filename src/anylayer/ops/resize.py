@@ -100,8 +100,8 @@ def _of_integers(
     scales: Sequence[float] | None,
 ) -> Array:
     """Interpolate integers in float32 or float64, and return the nearest integers that the dtype has."""
-    given: Any = {"axes": axes, "roi": roi, "extrapolation": extrapolation, "scales": scales, **rule._asdict()}
-    y = resize(x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64), size, **given)
+    options: Any = {"axes": axes, "roi": roi, "extrapolation": extrapolation, "scales": scales, **rule._asdict()}
+    y = resize(x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64), size, **options)
     low, high = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
     if x.dtype.itemsize == 8:  # the largest float below the limit
         high = int(np.nextafter(np.float64(high), 0))

@@ -53,10 +53,10 @@ def roi_align(
         columns, col0 = _samples(corners[k, 0], extents[k, 0], width, ratio, x.shape[3], mode)
         rows, row0 = _samples(corners[k, 1], extents[k, 1], height, ratio, x.shape[2], mode)
         part = x[image, :, row0 : row0 + rows.shape[1], col0 : col0 + columns.shape[1]]
-        taken = rows @ (part @ columns.T)
+        samples = rows @ (part @ columns.T)
         if mode == "max":
-            taken = taken.reshape(-1, height, len(rows) // height, width, len(columns) // width).max((2, 4))
-        y[k] = taken
+            samples = samples.reshape(-1, height, len(rows) // height, width, len(columns) // width).max((2, 4))
+        y[k] = samples
     return y
 
 

@@ -74,8 +74,8 @@ class LayoutPropagation(NewGraph):
         views = self.operands = [None if v is None else self.view(v) for v in o.inputs]
         if o.op not in ("Transpose", "Reshape") and not any(v is not None and v.moves_axes for v in views):
             return None
-        found: list[View] | None = rules[0].apply(self, o)
-        return found
+        views_of_outputs: list[View] | None = rules[0].apply(self, o)
+        return views_of_outputs
 
     def _copy(self, o: Op) -> None:
         inputs = [None if v is None else self.value(v) for v in o.inputs]
@@ -88,21 +88,21 @@ class LayoutPropagation(NewGraph):
 
     def view(self, value: Value) -> View:
         """Return the view for a value of the old graph."""
-        found = self.views.get(value)
-        if found is None:
-            found = self.views[value] = identity_view(self.value(value))
-        return found
+        view = self.views.get(value)
+        if view is None:
+            view = self.views[value] = identity_view(self.value(value))
+        return view
 
     def value(self, value: Value) -> Value:
         """Return the materialized value for a value of the old graph."""
-        found = self.values.get(value)
-        if found is None:
+        new_value = self.values.get(value)
+        if new_value is None:
             if value.const is not None:
-                found = self.graph.constant(value.const, trusted=True)
+                new_value = self.graph.constant(value.const, trusted=True)
             else:
-                found = self.materialize(self.views[value], value.name)
-            self.values[value] = found
-        return found
+                new_value = self.materialize(self.views[value], value.name)
+            self.values[value] = new_value
+        return new_value
 
     def emit(
         self,
@@ -150,14 +150,14 @@ class LayoutPropagation(NewGraph):
 
         if view.keeps_order:
             return move("Reshape", base, view.shape, name)
-        found = self.materialized.get(self._key(view))
-        if found is None:
+        transposed = self.materialized.get(self._key(view))
+        if transposed is None:
             before, perm = view.moves()
             shaped = move("Reshape", base, before, "")
             after = tuple(before[p] for p in perm)
-            found = move("Transpose", shaped, after, name if after == view.shape else "", perm=list(perm))
-            self.materialized[self._key(view)] = found
-        return move("Reshape", found, view.shape, name)
+            transposed = move("Transpose", shaped, after, name if after == view.shape else "", perm=list(perm))
+            self.materialized[self._key(view)] = transposed
+        return move("Reshape", transposed, view.shape, name)
 
     def as_transposition(self, view: View) -> View | None:
         """Return an equal view that is a transposition. Its base is the old base, reshaped if necessary.
@@ -198,8 +198,8 @@ def broadcast_view(view: View, to: View) -> View | None:
         return None
     shape = []
     for d, group in zip(to.base.shape, to.source_groups()):
-        kept = [i in present for i in group]
-        if any(kept) and not all(kept):
+        presence = [i in present for i in group]
+        if any(presence) and not all(presence):
             return None
-        shape.append(d if any(kept) else 1)
+        shape.append(d if any(presence) else 1)
     return split.transposed(inverse(to.permutation)).reshaped(shape)

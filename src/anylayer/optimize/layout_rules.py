@@ -63,13 +63,13 @@ def _elementwise(do: LayoutPropagation, o: Op) -> list[View] | None:
     broadcast. Return None if this moves more data than materializing all operands.
     """
     shape = o.outputs[0].shape
-    own = _present(do.operands)
-    best, lowest = None, sum(map(do.cost, own)) + 1  # + 1: at the same cost a layout that moves axes is preferred
-    for leader in own:
+    views = _present(do.operands)
+    best, lowest = None, sum(map(do.cost, views)) + 1  # + 1: prefer a layout that moves axes at the same cost
+    for leader in views:
         if leader.shape != shape or not leader.moves_axes or leader.base.const is not None:
             continue
         operands = [None if v is None else _operand(v, leader) for v in do.operands]
-        if any(v is None for v, given in zip(operands, do.operands) if given is not None):
+        if any(v is None for v, operand in zip(operands, do.operands) if operand is not None):
             continue
         cost = sum(map(do.cost, _present(operands)))
         if cost < lowest:
@@ -208,9 +208,9 @@ def _gather(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> lis
     indices = do.operands[1]
     if indices is None or len(indices.shape) != 1 or indices.base.const is None:
         return None
-    own = o["axis"] % len(x.shape)
-    axis = axes[own]
-    if axis == len(axes) - 1 and own != axis and len(indices.base.const) <= x.shape[own]:
+    own_axis = o["axis"] % len(x.shape)
+    axis = axes[own_axis]
+    if axis == len(axes) - 1 and own_axis != axis and len(indices.base.const) <= x.shape[own_axis]:
         return None
     return _moved(do, o, axes, [x.base, indices.base], axis=axis)
 

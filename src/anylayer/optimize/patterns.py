@@ -79,8 +79,8 @@ class Pattern:
     def roots(self) -> list[str]:
         """The operators at which the pattern can be found."""
         swapped, inverse = _SWAPPED.get(self.root.op), _INVERSE.get(self.root.op)
-        own = [self.root.op, *([swapped] if swapped else []), *([inverse[0]] if inverse and self.loose else [])]
-        return list(dict.fromkeys(own))
+        names = [self.root.op, *([swapped] if swapped else []), *([inverse[0]] if inverse and self.loose else [])]
+        return list(dict.fromkeys(names))
 
     def match(
         self, producers: Producers, o: Op, miss: Callable[[str], object] = lambda reason: None
@@ -93,8 +93,8 @@ class Pattern:
         if out.dtype != F4 or not is_static(out.shape):
             return None
         search = _PatternSearch(self, producers, miss)
-        for found in search.operator(self.root, o, {}):
-            values = [found[v] for v in self.graph.inputs]
+        for binding in search.operator(self.root, o, {}):
+            values = [binding[v] for v in self.graph.inputs]
             if values[0].shape == out.shape:
                 return values
         return None

@@ -201,11 +201,11 @@ class Rewriter(NewGraph):
 
         Returns None where it is another operator than `op`, and where an input is absent.
         """
-        found = source if isinstance(source, Op) else self.producer(source, op)
-        if found is None or found.op != op:
+        operator = source if isinstance(source, Op) else self.producer(source, op)
+        if operator is None or operator.op != op:
             return None
-        values = [v for v in found.inputs if v is not None]
-        return values if len(values) == len(found.inputs) else None
+        values = [v for v in operator.inputs if v is not None]
+        return values if len(values) == len(operator.inputs) else None
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -301,12 +301,12 @@ class Rewriter(NewGraph):
         """
         if value is None:
             return None
-        found = self.values.get(value)
-        if found is None:
+        new_value = self.values.get(value)
+        if new_value is None:
             if value.const is None:
                 raise ValueError(f"{value!r} is computed by no operator of the graph")
-            found = self.values[value] = self.graph.constant(value.const, trusted=True)
-        return found
+            new_value = self.values[value] = self.graph.constant(value.const, trusted=True)
+        return new_value
 
     def bind(self, old: Sequence[Value], new: Sequence[Value]) -> None:
         """Record that values of the old graph are replaced by these values of the new graph."""

@@ -234,12 +234,12 @@ def encode(values: Mapping[str, Any], fields: Fields) -> bytes:
         declared = fields.get(name)
         if declared is None or declared.number <= 0:
             continue
-        given = as_list(values[name])
-        if declared.kind == "int64" and len(given) > 1:
-            packed = b"".join(varint(_integer(v, declared)) for v in given)
+        entries = as_list(values[name])
+        if declared.kind == "int64" and len(entries) > 1:
+            packed = b"".join(varint(_integer(v, declared)) for v in entries)
             out += tag(declared.number, BYTES) + varint(len(packed)) + packed
             continue
-        for value in given:
+        for value in entries:
             out += _encode_value(value, declared)
     return bytes(out)
 

@@ -100,12 +100,12 @@ class Schema:
         """Add what `base` declares and this file does not, because this file declares additions to it."""
         self.partial = True
         for name, message in base.messages.items():
-            own = self.messages.setdefault(name, new_message(name))
-            numbers = numbered(own)
+            merged = self.messages.setdefault(name, new_message(name))
+            numbers = numbered(merged)
             for declared in message.fields.values():
                 if declared.number not in numbers:
                     kind = declared.kind if isinstance(declared.kind, str) else name_of(declared.kind)
-                    own.fields.setdefault(declared.name, replace(declared, kind=kind))
+                    merged.fields.setdefault(declared.name, replace(declared, kind=kind))
         self.enums = {**base.enums, **self.enums}
         self.resolve()
 

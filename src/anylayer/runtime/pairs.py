@@ -155,5 +155,5 @@ def constant_bytes(plan: Plan) -> int:
 
 def _parts_of(pieces: Sequence[Segment], heavy: str, light: str) -> Iterator[EnginePart]:
     """Yield the parts of the two engines. Consecutive segments on the same engine become one part."""
-    for is_heavy, found in groupby(pieces, key=lambda piece: piece.heavy):
-        yield EnginePart(heavy if is_heavy else light, tuple(i for piece in found for i in piece.nodes))
+    for is_heavy, group in groupby(pieces, key=lambda piece: piece.heavy):
+        yield EnginePart(heavy if is_heavy else light, tuple(i for piece in group for i in piece.nodes))

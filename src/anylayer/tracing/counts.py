@@ -306,10 +306,10 @@ def without_position(x: Array, at: Array, axis: int) -> Array:
     return record("Compress", [x, ~(arange(n) == at)], shape, x.dtype, axis=axis)
 
 
-def _selection(found: TracedArray) -> TracedArray:
+def _selection(array: TracedArray) -> TracedArray:
     """Enter an array as one from whose shape a size that depends on data can be computed."""
-    found._graph.selections.append(found._value)
-    return found
+    array._graph.selections.append(array._value)
+    return array
 
 
 def positions(x: Array) -> tuple[Array, ...]:
@@ -325,8 +325,8 @@ def positions(x: Array) -> tuple[Array, ...]:
     flat = reshape(mask, (size_of(mask.shape),))
     filled = _fill(flat, n)
     mask = mask if filled is flat else reshape(filled, mask.shape)
-    found = _selection(record("NonZero", [mask], (mask.ndim, n), I8))
-    return tuple(reshape(row, (n,)) for row in (found[i : i + 1] for i in range(mask.ndim)))
+    indices = _selection(record("NonZero", [mask], (mask.ndim, n), I8))
+    return tuple(reshape(row, (n,)) for row in (indices[i : i + 1] for i in range(mask.ndim)))
 
 
 def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
@@ -343,8 +343,8 @@ def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
         if producer.op == "NonZero" and value is not None:
             mask = TracedArray(graph, value)
             rows = [x._value if type(x) is TracedArray else None for x in items[: mask.ndim]]
-            own = [x._value if type(x) is TracedArray else None for x in positions(mask)]
-            return mask if rows == own else None
+            indices = [x._value if type(x) is TracedArray else None for x in positions(mask)]
+            return mask if rows == indices else None
     return None
 
 

@@ -74,9 +74,9 @@ def _pieces(key: Any, rank: int) -> list[Any]:
             pieces.append(as_index(item))
             used += 1
         else:
-            found = _index_array(item)
-            used += found.ndim if _is_mask(found) else 1
-            pieces.append(found)
+            array = _index_array(item)
+            used += array.ndim if _is_mask(array) else 1
+            pieces.append(array)
     if sum(p is Ellipsis for p in pieces) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > rank:

@@ -266,10 +266,10 @@ def positions_in(key: Any) -> Any:
     masks = traced_masks(key)
     if not masks:
         return key
-    found: list[Any] = []
+    items: list[Any] = []
     for k in key if type(key) is tuple else (key,):
-        found.extend(positions(k) if any(k is m for m in masks) else [k])
-    return tuple(found)
+        items.extend(positions(k) if any(k is m for m in masks) else [k])
+    return tuple(items)
 
 
 def with_masks(key: Any, x: TracedArray) -> Any:
@@ -277,12 +277,12 @@ def with_masks(key: Any, x: TracedArray) -> Any:
     sizes: y[np.nonzero(mask)] is y[mask] then.
     """
     items = list(key) if type(key) is tuple else [key]
-    found: list[Any] = []
+    folded_items: list[Any] = []
     while items:
         mask = mask_of_positions(items)
-        found.append(items[0] if mask is None else mask)
+        folded_items.append(items[0] if mask is None else mask)
         del items[: 1 if mask is None else mask.ndim]
-    folded = tuple(found) if type(key) is tuple else found[0]
+    folded = tuple(folded_items) if type(key) is tuple else folded_items[0]
     if not _is_alone(folded):
         return key
     try:

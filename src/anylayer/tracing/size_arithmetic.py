@@ -91,13 +91,13 @@ def computed_sizes(
     function = _FUNCTIONS.get(op)
     if function is None or not traces_symbolically() or not any(map(_is_number, inputs)):
         return None
-    given = [None if x is None else numbers(x) for x in inputs]
-    if any(n is None and x is not None for n, x in zip(given, inputs)):
+    operands = [None if x is None else numbers(x) for x in inputs]
+    if any(n is None and x is not None for n, x in zip(operands, inputs)):
         return None
     (shape, dtype), *_ = types
-    if np.dtype(dtype).kind not in "iu" or any(d is not None and not _are_integers(d) for d in given):
+    if np.dtype(dtype).kind not in "iu" or any(d is not None and not _are_integers(d) for d in operands):
         return None
-    result = function(given, attrs)
+    result = function(operands, attrs)
     if result is None or getattr(result, "shape", ()) != tuple(shape):
         return None
     values = list(np.asarray(result, object).reshape(-1))

@@ -49,7 +49,7 @@ class Writer(Protocol):
 
 def writers() -> dict[str, Writer]:
     """Return the writers of files by format, as far as the packages that they need are installed."""
-    found = {}
+    result = {}
     for name in modules("writers"):
         try:
             module = load("writers", name)
@@ -57,8 +57,8 @@ def writers() -> dict[str, Writer]:
             _require_foreign(error)
             continue
         if hasattr(module, "WHAT"):
-            found[name] = cast(Writer, module)
-    return found
+            result[name] = cast(Writer, module)
+    return result
 
 
 def load_writer(name: str) -> Writer:
@@ -71,8 +71,8 @@ def load_writer(name: str) -> Writer:
             raise InputError(f"to write '{name}': pip install {error.name}") from None
         if hasattr(module, "WHAT"):
             return cast(Writer, module)
-    known = writers()
-    raise InputError(f"there is no writer for format '{name}'{nearest(name, known)}; formats: {', '.join(known)}")
+    all_ = writers()
+    raise InputError(f"there is no writer for format '{name}'{nearest(name, all_)}; formats: {', '.join(all_)}")
 
 
 def _require_foreign(error: ModuleNotFoundError) -> None:
@@ -83,9 +83,9 @@ def _require_foreign(error: ModuleNotFoundError) -> None:
 
 def format_of(path: Path) -> str:
     """Return the format that a file's suffix means. Raises InputError where it means none."""
-    known = {suffix: name for name, module in writers().items() for suffix in module.SUFFIXES}
-    listed = ", ".join(f"{suffix} ({name})" for suffix, name in known.items())
+    format_by_suffix = {suffix: name for name, module in writers().items() for suffix in module.SUFFIXES}
+    listed = ", ".join(f"{suffix} ({name})" for suffix, name in format_by_suffix.items())
     rule = f"{path}: its suffix means no format; it must be one of {listed}"
     remedy = wording("format='onnx'", "--to FORMAT")
-    need(path.suffix.lower() in known, f"{rule}, or give {remedy}", InputError)
-    return known[path.suffix.lower()]
+    need(path.suffix.lower() in format_by_suffix, f"{rule}, or give {remedy}", InputError)
+    return format_by_suffix[path.suffix.lower()]

@@ -225,9 +225,9 @@ class _ModelBuilder(_NodeBuilder):
 
     def result_names(self) -> dict[Value, str]:
         """Return names for values that the network does not name, derived from their producers."""
-        own = self.public.values if self.public is not None else ()
+        public_names = self.public.values if self.public is not None else ()
         pairs = [(v, title) for o, title in zip(self.graph.ops, self.titles) for v in o.outputs]
-        return {v: f"{title}/out" for v, title in pairs if v.name not in own}
+        return {v: f"{title}/out" for v, title in pairs if v.name not in public_names}
 
     def outputs(self) -> Iterator[tuple[str, Value]]:
         """Yield each output's name and value.
@@ -324,9 +324,9 @@ class _FunctionBuilder(_NodeBuilder):
 
 def _opset(graph: Graph) -> int:
     """Return the opset that the operators of the graph and of its calls require."""
-    own = [_required_opset(o) for o in graph.ops if not o.domain]
+    opsets = [_required_opset(o) for o in graph.ops if not o.domain]
     called = [_opset(o.body) for o in graph.ops if o.body is not None]
-    return max([OPSET, *own, *called])
+    return max([OPSET, *opsets, *called])
 
 
 def _required_opset(o: Op) -> int:
@@ -337,7 +337,7 @@ def _required_opset(o: Op) -> int:
 
 def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
     renamed = _RENAMED.get(o.op, {}) if opset >= 20 and not o.domain else {}
-    made = []
+    attributes = []
     for key, value in o.attrs.items():
         if key == "mode" and renamed:
             value = renamed.get(value, value)
@@ -347,8 +347,8 @@ def _attributes(o: Op, opset: int) -> list[onnx.AttributeProto]:
             if isinstance(number, int) and not -(2**63) <= number < 2**63:
                 text = f"{key}={number} of operator '{o.op}' needs more than the 64 bits that ONNX has"
                 raise EngineError(text)
-        made.append(helper.make_attribute(key, value))
-    return made
+        attributes.append(helper.make_attribute(key, value))
+    return attributes
 
 
 def _constant_names(graph: Graph) -> dict[Value, str]:
@@ -375,13 +375,13 @@ def titles(graph: Graph) -> list[str]:
     used: set[str] = set()
     names = []
     for o in graph.ops:
-        name = found = o.scope or o.op
+        name = title = o.scope or o.op
         count = 1
-        while found in used:
-            found = f"{name}/{o.op}" if count == 1 else f"{name}/{o.op}_{count}"
+        while title in used:
+            title = f"{name}/{o.op}" if count == 1 else f"{name}/{o.op}_{count}"
             count += 1
-        used.add(found)
-        names.append(found)
+        used.add(title)
+        names.append(title)
     return names
 
 

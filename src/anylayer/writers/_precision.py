@@ -100,8 +100,8 @@ class Precision:
         """Raise InputError for a graph that cannot be written in this precision."""
         if self.name == "float32":
             return
-        kept = wording("functions and keep", "--functions, --function and --keep")
-        rule = f"{_spelled(self.name)} needs standard operators only; leave out {kept}"
+        wordings = wording("functions and keep", "--functions, --function and --keep")
+        rule = f"{_spelled(self.name)} needs standard operators only; leave out {wordings}"
         need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
         if self.half:
             _need_float16_weights(graph, self._kept(graph))
@@ -117,8 +117,8 @@ class Precision:
 
         titles: the titles of all operators.
         """
-        kept = self._kept(graph)
-        full = {o for o in graph.ops if o.scope in kept or o.op in IN_FLOAT32 or is_discontinuous(o)}
+        float32_nodes = self._kept(graph)
+        full = {o for o in graph.ops if o.scope in float32_nodes or o.op in IN_FLOAT32 or is_discontinuous(o)}
         exact = {*graph.inputs} if self.io == "float32" else set[Value]()
         between: set[Op] = set()
         for o in graph.ops:
@@ -126,11 +126,11 @@ class Precision:
             if o in full or (o in _BEFORE_FLOAT32 and exact.issuperset(floats)):
                 exact.update(o.outputs)
                 between.add(o)
-        wanted = {*graph.outputs} if self.io == "float32" else set[Value]()
+        float32_values = {*graph.outputs} if self.io == "float32" else set[Value]()
         for o in reversed(graph.ops):
-            if o in full or (o in between and not wanted.isdisjoint(o.outputs)):
+            if o in full or (o in between and not float32_values.isdisjoint(o.outputs)):
                 full.add(o)
-                wanted.update(v for v in o.inputs if v is not None)
+                float32_values.update(v for v in o.inputs if v is not None)
         return [title for o, title in zip(graph.ops, titles) if o in full]
 
     def quantized(self, graph: Graph, titles: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
@@ -141,13 +141,13 @@ class Precision:
         left = custom | self.float32
         sums = [producer(graph.producers, o.inputs[0]) for o in graph.ops if o.op in _FUSED and o.scope in left]
         left |= {o.scope for o in sums if o is not None}
-        found = [t for o, t in zip(graph.ops, titles) if _is_weighted_sum(o) and o.scope not in left]
+        quantizable = [t for o, t in zip(graph.ops, titles) if _is_weighted_sum(o) and o.scope not in left]
         rule = f"{_spelled('int8')} needs a convolution or matrix product with constant weights outside your own"
-        need(found, f"{rule} layers, and this network has none", InputError)
+        need(quantizable, f"{rule} layers, and this network has none", InputError)
         between = [
             t for o, t in zip(graph.ops, titles) if o.op in _BETWEEN and not o.domain and o.scope not in left
         ]
-        return found, between
+        return quantizable, between
 
 
 OPTIONS = frozenset(("precision", "float32", "io", "calibrate", "reduce_range"))
@@ -189,10 +189,10 @@ def precision_of(
     _need_calibration(name, calibrate)
     rule = f"{wording('reduce_range=True', 'reduce_range=true')} needs {_spelled('int8')}"
     need(name == "int8" or not reduce_range, rule, InputError)
-    known = [t.node.name for t in source.nodes]
+    node_names = [t.node.name for t in source.nodes]
     for node in float32:
-        rule = f"{wording('float32', '--float32')}: the network has no node '{node}'{nearest(node, known)}"
-        need(node in known, rule, InputError)
+        rule = f"{wording('float32', '--float32')}: the network has no node '{node}'{nearest(node, node_names)}"
+        need(node in node_names, rule, InputError)
     need(
         not float32 or name in kept_in,
         f"{wording('float32', '--float32')} has no effect with {_spelled(name)} in this format",
@@ -223,14 +223,14 @@ def _is_weighted_sum(o: Op) -> bool:
     return weights is not None and weights.const is not None and weights.dtype == np.float32
 
 
-def _need_float16_weights(graph: Graph, kept: Container[str]) -> None:
+def _need_float16_weights(graph: Graph, names: Container[str]) -> None:
     """Raise InputError where a weight exceeds 65504, the largest number of float16.
 
-    kept: the names of the nodes that stay in float32.
+    names: the names of the nodes that stay in float32.
     """
     limit = float(np.finfo(np.float16).max)
     for o in graph.ops:
         for v in o.inputs:
-            if v is not None and v.const is not None and v.const.dtype == np.float32 and o.scope not in kept:
+            if v is not None and v.const is not None and v.const.dtype == np.float32 and o.scope not in names:
                 rule = f"node '{o.scope}' ({o.op}): a weight exceeds {limit:.0f}, the largest number of float16"
                 need(largest(v.const) <= limit, rule, InputError)

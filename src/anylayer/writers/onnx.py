@@ -59,7 +59,7 @@ def write(
 
     Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
-    wanted = precision_of(source, **options)
+    precision = precision_of(source, **options)
     graph = _simplified(source.graph)
     for o in graph.ops:
         if o.body is not None:
@@ -67,35 +67,35 @@ def write(
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _MAX_PROTOBUF_BYTES - _RESERVED
-    if wanted.name != "float32":
+    if precision.name != "float32":
         need(
             not external,
-            f"precision='{wanted.name}' needs the weights in the file itself, which must have less than 2 GiB",
+            f"precision='{precision.name}' needs the weights in the file itself, which must have less than 2 GiB",
             InputError,
         )
-        wanted.need_possible(graph)
+        precision.need_possible(graph)
     data = path.with_name(f"{path.name}.data")
     with data.open("wb") if external else nullcontext() as file:
         weights = _WeightsFile(file, data.name) if file is not None else None
-        _save(graph, source, path, weights, wanted)
+        _save(graph, source, path, weights, precision)
         _check(path)
-        done = Written([*([data] if external else []), path], outputs=other_outputs(source))
-        wanted.describe(done)
-        done.notes += renamed_output_notes(done.outputs)
+        written = Written([*([data] if external else []), path], outputs=other_outputs(source))
+        precision.describe(written)
+        written.notes += renamed_output_notes(written.outputs)
         if any(_rounds_factor(graph, o) for o in graph.ops):
             option, level = EXACT_PRODUCTS
-            done.notes.append(
+            written.notes.append(
                 "by default ONNX Runtime rounds the values that it multiplies by quantized weights to 8 bits; the "
                 f"comparison is without that, as in a session with the config entry {option}={level}"
             )
-        kept = [o for o in graph.ops if o.kept]
-        if kept:
-            done.unrun = why_not_run(kept)
-        if kept and not done.unrun:
-            done.stand_in = path.with_name("stand-in.onnx")
+        kept_layers = [o for o in graph.ops if o.kept]
+        if kept_layers:
+            written.unrun = why_not_run(kept_layers)
+        if kept_layers and not written.unrun:
+            written.stand_in = path.with_name("stand-in.onnx")
             graph.ops = [_computed(o) for o in graph.ops]
-            _save(graph, source, done.stand_in, weights, wanted)
-    return done
+            _save(graph, source, written.stand_in, weights, precision)
+    return written
 
 
 def _simplified(graph: Graph) -> Graph:
@@ -104,14 +104,14 @@ def _simplified(graph: Graph) -> Graph:
     A Pad before a MaxPool lists all axes. Without axes, ONNX Runtime 1.31 fuses the Pad into the pool, whose own
     padding never wins the maximum, while the zeros of the Pad can.
     """
-    done = corrected(simplify(graph, "onnx"), RUNS).graph
-    for o in done.ops:
-        pad = producer(done.producers, o.inputs[0], "Pad") if o.op == "MaxPool" else None
+    result = corrected(simplify(graph, "onnx"), RUNS).graph
+    for o in result.ops:
+        pad = producer(result.producers, o.inputs[0], "Pad") if o.op == "MaxPool" else None
         if pad is not None and len(pad.inputs) < 4:
-            axes = done.constant(np.arange(len(pad.outputs[0].shape)), trusted=True)
-            zero = done.constant(np.zeros((), pad.outputs[0].dtype), trusted=True)
+            axes = result.constant(np.arange(len(pad.outputs[0].shape)), trusted=True)
+            zero = result.constant(np.zeros((), pad.outputs[0].dtype), trusted=True)
             pad.inputs = [*pad.inputs[:2], pad.input(2) or zero, axes]
-    return done
+    return result
 
 
 def _rounds_factor(graph: Graph, o: Op) -> bool:
@@ -129,8 +129,8 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
     model = to_onnx(graph, name, weights, public=Public.of(source))
     for opset in model.opset_import:
         if opset.domain:  # the operators of the standard set are those of the version that to_onnx states
-            own = [n.version for n in source.network.nodes if n.domain == opset.domain]
-            opset.version = max([opset.version, *own])
+            versions = [n.version for n in source.network.nodes if n.domain == opset.domain]
+            opset.version = max([opset.version, *versions])
     _describe(model, source, precision)
     if precision.half:
         from anylayer.libraries.onnxruntime import to_float16

@@ -68,29 +68,29 @@ def write(source: Source, path: Path, **options: Any) -> Written:
         if bad is not None:
             rule = f"the name {shortened(ascii(name))} has the character {bad[0]!a}, which XML cannot have"
             raise FileError(rule, source.network.source)
-    wanted = precision_of(source, ("int8",), **options)
-    wanted.need_possible(source.graph)
+    precision = precision_of(source, ("int8",), **options)
+    precision.need_possible(source.graph)
     _need_indices_in_range(source.graph)
     graph = source.graph if source.sizes is not None else simplify(source.graph, "openvino")
     graph = cut_for_file(graph_for_file(corrected(graph, RUNS)))
     weights = path.with_suffix(".bin")
-    _save(graph, source, path, wanted)
-    done = Written([weights, path], outputs=other_outputs(source))
-    wanted.describe(done)
-    done.notes += renamed_output_notes(done.outputs)
+    _save(graph, source, path, precision)
+    written = Written([weights, path], outputs=other_outputs(source))
+    precision.describe(written)
+    written.notes += renamed_output_notes(written.outputs)
     kept = [o for o in graph.ops if o.kept]
-    done.unrun = why_not_run(kept)
+    written.unrun = why_not_run(kept)
     for type_ in dict.fromkeys(o.op for o in kept if o.op in RESPELLED):
         found, spelled = RESPELLED[type_]
-        done.notes.append(
+        written.notes.append(
             f"kept layers of type '{type_}' have the type '{spelled}' in the file, for which OpenVINO looks for "
             f"an extension called '{found}'"
         )
-    if kept and not done.unrun:
-        done.stand_in = path.with_name("stand-in.xml")
-        _save(_with_inlined_bodies(graph), source, done.stand_in, wanted)
-    done.notes.append(_PRECISION)
-    return done
+    if kept and not written.unrun:
+        written.stand_in = path.with_name("stand-in.xml")
+        _save(_with_inlined_bodies(graph), source, written.stand_in, precision)
+    written.notes.append(_PRECISION)
+    return written
 
 
 _PRECISION = (
@@ -153,10 +153,10 @@ def _save(graph: Graph, source: Source, path: Path, precision: Precision) -> Non
 
 def unsupported(graph: Graph, error: Exception) -> EngineError | None:
     """Return the error of operators that OpenVINO does not have, or None where `error` does not name any."""
-    found = _UNSUPPORTED.search(str(error))
-    if found is None:
+    match = _UNSUPPORTED.search(str(error))
+    if match is None:
         return None
-    types = [name.rpartition("-")[0].rpartition(".")[2] for name in found[1].split(", ")]
+    types = [name.rpartition("-")[0].rpartition(".")[2] for name in match[1].split(", ")]
     layers = list(dict.fromkeys(f"'{o.scope}'" for o in graph.ops if o.op in types and o.scope))
     where = f" ({'layer' if len(layers) == 1 else 'layers'} {some(layers)})" if layers else ""
     rule = f"OpenVINO does not support operator {', '.join(map(repr, types))}{where}"
@@ -171,7 +171,7 @@ def _escape_names(model: Any) -> None:
 
     model.set_friendly_name(escaped(model.get_friendly_name()))
     outputs = [output for op in model.get_ops() for output in op.outputs()]
-    taken = {name for output in outputs for name in output.get_names()}
+    used_names = {name for output in outputs for name in output.get_names()}
     for op in model.get_ops():
         op.set_friendly_name(escaped(op.get_friendly_name()))
     for output in outputs:
@@ -179,9 +179,9 @@ def _escape_names(model: Any) -> None:
         new = {name for name in names if not _NOT_XML.search(name)}
         for name in sorted(names - new):
             other = escaped(name)
-            while other in taken:
+            while other in used_names:
                 other += "_"
-            taken.add(other)
+            used_names.add(other)
             new.add(other)
         if new != names:
             output.set_names(new)
@@ -360,12 +360,12 @@ def _text(name: str, value: Any) -> Any:
 
 def _with_inlined_bodies(graph: Graph) -> Graph:
     """Return the graph with each kept layer replaced by the operators of its body."""
-    done = Graph()
-    done.inputs, done.outputs = graph.inputs, graph.outputs
-    done.ops = []
+    result = Graph()
+    result.inputs, result.outputs = graph.inputs, graph.outputs
+    result.ops = []
     for o in graph.ops:
         if not o.kept or o.body is None:
-            done.ops.append(o)
+            result.ops.append(o)
             continue
         present = [v for v in o.inputs if v is not None][: len(o.body.inputs)]
         outer: dict[Value, Value] = dict(zip(o.body.inputs, present))
@@ -373,5 +373,5 @@ def _with_inlined_bodies(graph: Graph) -> Graph:
         for inner in o.body.ops:
             inputs = [None if v is None else outer.get(v, v) for v in inner.inputs]
             outputs = [outer.get(v, v) for v in inner.outputs]
-            done.ops.append(replace(inner, inputs=inputs, outputs=outputs, scope=o.scope))
-    return done
+            result.ops.append(replace(inner, inputs=inputs, outputs=outputs, scope=o.scope))
+    return result

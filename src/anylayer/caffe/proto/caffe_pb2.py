@@ -31,14 +31,14 @@ def dialect(name: str) -> ModuleType:
 
     Raise InputError for an unknown dialect, and for one that uses numbers which are not known.
     """
-    found = dialect_of(name)
-    declared = declared_messages(found)
+    dialect = dialect_of(name)
+    declared = declared_messages(dialect)
     types = Registry.of("caffe").types()
-    own = [d.layer_class for type_ in types for d in found.own(type_) if name in d.dialects]
-    unknown = sorted({cls.message for cls in own if cls.numbers.get(name) != 0} - set(declared))
+    classes = [d.layer_class for type_ in types for d in dialect.own(type_) if name in d.dialects]
+    unknown = sorted({cls.message for cls in classes if cls.numbers.get(name) != 0} - set(declared))
     need(not unknown, f"the field numbers of {', '.join(unknown)} in dialect '{name}' are not known", InputError)
     module = ModuleType(f"{__name__}.dialect('{name}')", f"The messages of Caffe in dialect '{name}'.")
-    vars(module).update(_messages(found), TRAIN=TRAIN, TEST=TEST, __getattr__=lambda n: _missing(n, name))
+    vars(module).update(_messages(dialect), TRAIN=TRAIN, TEST=TEST, __getattr__=lambda n: _missing(n, name))
     return module
 
 
@@ -51,10 +51,10 @@ def use(name: str) -> None:
     _current.update(messages=list(messages), dialect=name)
 
 
-def _messages(found: Dialect) -> dict[str, Any]:
+def _messages(dialect: Dialect) -> dict[str, Any]:
     """Return the classes: the parameter messages of the layers' classes, and Caffe's other messages."""
     more = Path(__file__).with_name("more.proto")
-    schema = parse_proto(proto_text(CaffeNet(dialect=found)) + more.read_text(encoding="utf-8"), more.name)
+    schema = parse_proto(proto_text(CaffeNet(dialect=dialect)) + more.read_text(encoding="utf-8"), more.name)
     every = core()
     others = {n: m for n, m in every.messages.items() if n not in schema.messages or n == "NetParameter"}
     enums = {n: e for n, e in every.enums.items() if n.rpartition(".")[0] in ("", *others)}

@@ -71,16 +71,16 @@ def command(expect: tuple[str, ...], tolerance: float, as_json: bool, quiet: boo
         return read_net({**options, "dialect": dialect or options["dialect"]})
 
     with progress(0, quiet, "layers") as (count, _, _):
-        found = identify(
+        identification = identify(
             read_in, lambda net: (_inputs(net, options), _expected_outputs(net, expect)), tolerance, count
         )
     if as_json:
-        echo(to_json(_json_data(found)))
+        echo(to_json(_json_data(identification)))
     else:
-        _show(found, quiet)
-        if found.ok and not found.writes:
-            echo(f"  {_run_line(found, options)}")
-    if not found.ok:
+        _show(identification, quiet)
+        if identification.ok and not identification.writes:
+            echo(f"  {_run_line(identification, options)}")
+    if not identification.ok:
         click.get_current_context().exit(1)
 
 

@@ -91,7 +91,7 @@ def _show_files(libraries: list[str], configurations: list[str], as_json: bool) 
     loaded = [load_library(path) for path in libraries]
     read = {path: list(read_configuration(Path(path)).values()) for path in configurations}
     if as_json:
-        kernels = [{"configuration": path, "layers": [*map(_kernel_data, found)]} for path, found in read.items()]
+        kernels = [{"configuration": path, "layers": [*map(_kernel_data, types)]} for path, types in read.items()]
         echo(to_json([*map(_library_data, loaded), *kernels]))
         return
     for library in loaded:
@@ -100,9 +100,9 @@ def _show_files(libraries: list[str], configurations: list[str], as_json: bool) 
         )
         echo(f"{library.path}: {about or 'no version is stated'} (interface {VERSION})")
         show(_NATIVE, _descriptions(library))
-    for path, found in read.items():
+    for path, types in read.items():
         echo(f"{path}: OpenCL kernels")
-        show(_KERNELS, [*map(_kernel_row, found)])
+        show(_KERNELS, [*map(_kernel_row, types)])
 
 
 def _descriptions(library: Library) -> list[tuple[str, str]]:

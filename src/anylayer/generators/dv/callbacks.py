@@ -145,12 +145,12 @@ def _with_params(graph: Graph, traced: TracedNode) -> Opened | None:
     if traced.bound is None or traced.bound.definition.native_only or not graph.ops:
         return None
     try:
-        found = at_fixed_sizes(traced.bound, free_params=True)
-        plain = found if not found.parameters else at_fixed_sizes(traced.bound)
+        opened = at_fixed_sizes(traced.bound, free_params=True)
+        plain = opened if not opened.parameters else at_fixed_sizes(traced.bound)
         same = [to_cpp(lower(g), "same", line_comment).text for g in (graph, plain)]
     except AnyLayerError:
         return None
-    return found if same[0] == same[1] else None
+    return opened if same[0] == same[1] else None
 
 
 def _params(traced: TracedNode | None) -> Mapping[str, Any]:
@@ -240,8 +240,8 @@ def struct_of(params: Mapping[str, object], floats: Container[str] = ()) -> Stru
         kind = _kind(name, values)
         kind = "float" if kind == "int" and name in floats else kind
         size = f"[{len(values)}]" if several else ""
-        wanted = f"param_{name}" if name.isupper() and len(name) > 1 else name  # it may be a macro
-        found.names[name] = members.new(wanted, "param")
+        member = f"param_{name}" if name.isupper() and len(name) > 1 else name  # it may be a macro
+        found.names[name] = members.new(member, "param")
         found.members.append(f"{kind:5} {found.names[name]}{size};".replace("char* ", "char *"))
         texts = [_text(v, kind) for v in values]
         found.values.append("{ " + "".join(f"{t}, " for t in texts) + " }" if several else texts[0])
@@ -323,19 +323,19 @@ def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
     kinds = [t for t in traced.inputs if t is not None]
     if not kinds or len(kinds[0].shape) != 4:
         return None
-    own = all(name in params for name in _FIELDS)
-    fields = dict(params) if own else _of_caffe(params, kinds)
+    has_fields = all(name in params for name in _FIELDS)
+    fields = dict(params) if has_fields else _of_caffe(params, kinds)
     if fields is None:
         return None
-    read = set(_FIELDS if own else fields)
+    read = set(_FIELDS if has_fields else fields)
     last = traced.node.layout == "NHWC"
     rows, columns = kinds[0].shape[1:3] if last else kinds[0].shape[2:]
     boxes = _boxes({name: fields[name] for name in read}, int(rows), int(columns))
     if boxes is None or boxes.size != value.size:
         return None
     planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
-    for is_rows, found in ((True, boxes), (False, planes)):
-        if found.shape == value.shape[-2:] and np.allclose(found, value.reshape(found.shape), 0, _NEAR):
+    for is_rows, rows_of in ((True, boxes), (False, planes)):
+        if rows_of.shape == value.shape[-2:] and np.allclose(rows_of, value.reshape(rows_of.shape), 0, _NEAR):
             return PriorLayer({name: fields[name] for name in fields if is_rows or name in read}, read, is_rows)
     return None
 

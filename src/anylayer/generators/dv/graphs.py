@@ -40,7 +40,7 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
         body = None if op.body is None else with_fixed_sizes(op.body, places)
         is_padded = _is_head(op) or not padded.isdisjoint(inputs)
         if _is_head(op):
-            made = _filled(new, op, inputs[0], inputs[2])
+            results = _filled(new, op, inputs[0], inputs[2])
         elif is_padded:
             moved = op in REARRANGES and all(v is None or v.const is not None for v in inputs[1:])
             if not moved:
@@ -50,13 +50,13 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
                         "sizes; end the network before this layer, and compute it in the application"
                     )
             types = [(stand_for(shape), dtype) for shape, dtype in types]
-            made = new.graph.append_copy(op, inputs, types=types)
+            results = new.graph.append_copy(op, inputs, types=types)
         else:
             if body is not None:
                 types = [(v.shape, v.dtype) for v in body.outputs]
-            made = new.graph.append_copy(op, inputs, types=types, body=body)
-        padded.update(made if is_padded else ())
-        new.bind(op.outputs, made)
+            results = new.graph.append_copy(op, inputs, types=types, body=body)
+        padded.update(results if is_padded else ())
+        new.bind(op.outputs, results)
     new.graph.outputs = [v for v in map(new.mapped, graph.outputs) if v is not None]
     return new.graph
 
@@ -199,8 +199,8 @@ def part(ops: Sequence[Op], inputs: Sequence[Value | None], outputs: Sequence[Va
         for v in op.inputs:
             if v is not None and v.const is not None and v not in values:
                 values[v] = graph.constant(v.const, trusted=True)
-        made = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
-        values.update(zip(op.outputs, made))
+        results = graph.append_copy(op, [None if v is None else values[v] for v in op.inputs])
+        values.update(zip(op.outputs, results))
     graph.outputs = [values[v] for v in outputs]
     graph.drop_dead()
     return graph

@@ -221,9 +221,9 @@ def mirrored(weight: Array, group: int) -> Array:
 def spread(weight: Array, dilations: Sequence[int]) -> Array:
     """Return the kernel without dilation that computes the same: zeros are inserted between the cells."""
     m, c, *kernel = weight.shape
-    found = np.zeros((m, c, *((k - 1) * d + 1 for k, d in zip(kernel, dilations))), weight.dtype)
-    found[:, :, :: dilations[0], :: dilations[1]] = weight
-    return found
+    result = np.zeros((m, c, *((k - 1) * d + 1 for k, d in zip(kernel, dilations))), weight.dtype)
+    result[:, :, :: dilations[0], :: dilations[1]] = weight
+    return result
 
 
 def is_pool(kernel: Sequence[int], average: bool) -> bool:

@@ -174,14 +174,14 @@ class LayerWriter:
         layer = traced.bound
         if layer is None or layer.definition.native_only:
             raise LayerError(f"it has no class in NumPy; give one: {wording('layers=[...]', '-l layers.py')}")
-        known = self.types.get(traced.node.type)
-        if known is None:
+        layer_type = self.types.get(traced.node.type)
+        if layer_type is None:
             name = self.names.new(f"{traced.node.type}Layer", "Custom")
-            known = self.types[traced.node.type] = _LayerType(name)
-        given = opencv_params(traced.node.params, traced.node.defaults)
-        params = numbers_of(given)
-        none = given.keys() - params.keys()
-        other = known.none.setdefault(frozenset(params), none) ^ none
+            layer_type = self.types[traced.node.type] = _LayerType(name)
+        file_params = opencv_params(traced.node.params, traced.node.defaults)
+        params = numbers_of(file_params)
+        none = file_params.keys() - params.keys()
+        other = layer_type.none.setdefault(frozenset(params), none) ^ none
         rule = f"parameter '{min(other, default='')}' is None in one layer and absent in another"
         need(not other, f"{rule}; generated code cannot distinguish them")
         key = repr((traced.node.type, params, layer.types, [id(b) for b in traced.node.blobs]))
@@ -191,14 +191,14 @@ class LayerWriter:
         source = opened(layer, free_params=True)
         program = lower(source)
         plain = _case("case", source, to_cpp(program, "case_kernel", describer(layer)), layer, params)
-        if plain in known.known:
+        if plain in layer_type.known:
             return
-        name = self.names.new(f"{known.name}_{len(known.cases) + 1}")
-        known.known[plain] = name
+        name = self.names.new(f"{layer_type.name}_{len(layer_type.cases) + 1}")
+        layer_type.known[plain] = name
         code = to_cpp(program, f"{name}_kernel", describer(layer))
-        known.cases.append(name)
+        layer_type.cases.append(name)
         about = _about(source, code, params)
-        known.about.append(about)
+        layer_type.about.append(about)
         self.blocks.append(f"// {line_comment(traced.node.type)}: {line_comment(about)}\n")
         self.blocks.append(_case(name, source, code, layer, params))
         self.notes += [f"layer type {traced.node.type}: {note}" for note in source.notes]
@@ -214,27 +214,27 @@ class LayerWriter:
         """Return the function that registers all types."""
         lines = ["namespace numpy_layers {", "", "void register_layers() {", f"{_INDENT}static bool done = false;"]
         lines += [f"{_INDENT}if (done) return;", f"{_INDENT}done = true;"]
-        for type_, known in self.types.items():
+        for type_, layer_type in self.types.items():
             if type_.isascii() and type_.isidentifier() and type_ not in ("done", "main"):
-                lines.append(f"{_INDENT}CV_DNN_REGISTER_LAYER_CLASS({type_}, {known.name});")
+                lines.append(f"{_INDENT}CV_DNN_REGISTER_LAYER_CLASS({type_}, {layer_type.name});")
             else:
                 lines.append(
-                    f"{_INDENT}cv::dnn::LayerFactory::registerLayer({string(type_)}, {known.name}::create);"
+                    f"{_INDENT}cv::dnn::LayerFactory::registerLayer({string(type_)}, {layer_type.name}::create);"
                 )
         return "\n".join([*lines, "}", "", "}  // namespace numpy_layers", ""])
 
 
-def _class(known: _LayerType) -> str:
+def _class(layer_type: _LayerType) -> str:
     """Return the C++ class of a layer type."""
-    cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in known.cases)
-    about = " or ".join(dict.fromkeys(known.about))
-    return f"""class {known.name} CV_FINAL : public GeneratedLayer {{
+    cases = ", ".join(f"{{{n}_suits, {n}_shapes, {n}_run}}" for n in layer_type.cases)
+    about = " or ".join(dict.fromkeys(layer_type.about))
+    return f"""class {layer_type.name} CV_FINAL : public GeneratedLayer {{
 public:
-    explicit {known.name}(const LayerParams& params)
+    explicit {layer_type.name}(const LayerParams& params)
         : GeneratedLayer(params, {{{cases}}},
                          {string(about)}) {{}}
     static cv::Ptr<cv::dnn::Layer> create(LayerParams& params) {{
-        return cv::Ptr<cv::dnn::Layer>(new {known.name}(params));
+        return cv::Ptr<cv::dnn::Layer>(new {layer_type.name}(params));
     }}
 }};
 """
@@ -288,10 +288,10 @@ def _suits(name: str, code: CppFunction, layer: Bound, params: dict[str, list[fl
 
 def _hash(data: bytes) -> int:
     """Return the FNV-1a hash of bytes (64 bits), as the generated code computes it."""
-    found = 14695981039346656037
+    digest = 14695981039346656037
     for byte in data:
-        found = (found ^ byte) * 1099511628211 % 2**64
-    return found
+        digest = (digest ^ byte) * 1099511628211 % 2**64
+    return digest
 
 
 def _shapes(name: str, source: Opened, code: CppFunction) -> str:

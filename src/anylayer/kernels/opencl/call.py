@@ -134,21 +134,21 @@ class OpenCLProgram:
     def _checked(self, frame: _DeviceFrame) -> None:
         """Run the kernel with marker values in the outputs, which show the elements that were not written."""
         layer, entry = self._layer, self._layer.layer.entry
-        given = {i: memory.array.copy() for memory, i, _ in frame.inputs.values()}
-        made = {i: memory for memory, i, _ in frame.outputs.values() if memory.array.size}
-        left = {i: np.ones(memory.array.shape, np.bool_) for i, memory in made.items()}
+        copies = {i: memory.array.copy() for memory, i, _ in frame.inputs.values()}
+        outputs = {i: memory for memory, i, _ in frame.outputs.values() if memory.array.size}
+        left = {i: np.ones(memory.array.shape, np.bool_) for i, memory in outputs.items()}
         for turn in (0, 1):
-            for memory in made.values():
+            for memory in outputs.values():
                 mark(memory.array, turn)
                 memory.upload(frame.queue)
             with redirected_stdout(drop=True) if turn else nullcontext():
                 self._run(frame)
-            for i, memory in made.items():
+            for i, memory in outputs.items():
                 left[i] &= marks(memory.array, turn)
-            if not any(left[i].any() for i, memory in made.items() if memory.array.dtype.kind != "f"):
+            if not any(left[i].any() for i, memory in outputs.items() if memory.array.dtype.kind != "f"):
                 break
         for memory, i, _ in frame.inputs.values():
-            if memory.array.tobytes() != given[i].tobytes():
+            if memory.array.tobytes() != copies[i].tobytes():
                 raise layer.failed(f"kernel '{entry}' writes to input {i}")
         for i, where in left.items():
             count = int(np.count_nonzero(where))

@@ -127,7 +127,7 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
         with at(file):
             elements = parse_sequence(path.read_bytes(), _LIMITS)
             need(elements, "there is no <CustomLayer> in the file", FileError)
-    found: dict[str, CustomLayer] = {}
+    layers: dict[str, CustomLayer] = {}
     for element in elements:
         with at(f"{file}:{element.line}"):
             other = (
@@ -141,9 +141,9 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
         _check(element, file)
         layer = _LayerReader(path, folders).layer(element)
         with at(layer.place):
-            first = found.setdefault(layer.type, layer)
+            first = layers.setdefault(layer.type, layer)
             need(first is layer, f"layer type '{layer.type}' has a kernel in line {first.line} already", FileError)
-    return found
+    return layers
 
 
 def _check(element: Element, file: str) -> None:
@@ -186,17 +186,17 @@ class _LayerReader:
         self.folders = [self.home, *(folder.resolve() for folder in folders)]
 
     def layer(self, element: Element) -> CustomLayer:
-        given = element.attributes
+        attrs = element.attributes
         with self._at(element):
-            need(given["type"] == "SimpleGPU", f"type is '{given['type']}', expected 'SimpleGPU'", FileError)
-            need(given["version"] == "1", f"version is '{given['version']}', expected '1'", FileError)
+            need(attrs["type"] == "SimpleGPU", f"type is '{attrs['type']}', expected 'SimpleGPU'", FileError)
+            need(attrs["version"] == "1", f"version is '{attrs['version']}', expected '1'", FileError)
         kernel, buffers = next(element.all("Kernel")), next(element.all("Buffers"))
         with self._at(kernel):
             entry = kernel.attributes["entry"]
             need(_NAME.fullmatch(entry), f"entry '{entry}' is not the name of a function", FileError)
         sizes = element.child("WorkSizes")
         return CustomLayer(
-            given["name"],
+            attrs["name"],
             self.file,
             element.line,
             entry,
@@ -245,28 +245,28 @@ class _LayerReader:
             return SourceFile(name, path, text)
 
     def _define(self, element: Element) -> Define:
-        given = element.attributes
+        attributes = element.attributes
         with self._at(element):
-            name, type_ = given["name"], given.get("type", "")
+            name, type_ = attributes["name"], attributes.get("type", "")
             need(_NAME.match(name), f"name '{name}' does not begin with a name of the preprocessor", FileError)
             need(type_ in ("", *_TYPES), f"type '{type_}' is unknown; types: {', '.join(_TYPES)}", FileError)
-        return Define(name, given.get("param", ""), type_, given.get("default"), element.line)
+        return Define(name, attributes.get("param", ""), type_, attributes.get("default"), element.line)
 
     def _arguments(self, buffers: Element) -> tuple[KernelArgument, ...]:
         """Return the kernel's arguments in order. Each index is bound once."""
-        found: dict[int, KernelArgument] = {}
+        arguments: dict[int, KernelArgument] = {}
         for element in buffers.children:
             with self._at(element):
                 index = self._index(element, "arg-index", _ARGUMENTS)
-                taken = found.get(index)
-                if taken is not None:
-                    raise FileError(f"argument {index} of the kernel is bound in line {taken.line} already")
-                found[index] = self._data(element) if element.tag == "Data" else self._tensor(element)
+                earlier = arguments.get(index)
+                if earlier is not None:
+                    raise FileError(f"argument {index} of the kernel is bound in line {earlier.line} already")
+                arguments[index] = self._data(element) if element.tag == "Data" else self._tensor(element)
         with self._at(buffers):
-            missing = next((i for i in range(len(found)) if i not in found), None)
+            missing = next((i for i in range(len(arguments)) if i not in arguments), None)
             need(missing is None, f"argument {missing} of the kernel is not bound", FileError)
-            need(any(a.kind == "output" for a in found.values()), "no argument is an output", FileError)
-        return tuple(found[i] for i in range(len(found)))
+            need(any(a.kind == "output" for a in arguments.values()), "no argument is an output", FileError)
+        return tuple(arguments[i] for i in range(len(arguments)))
 
     def _index(self, element: Element, name: str, limit: int) -> int:
         text = element.attributes[name]
@@ -278,17 +278,17 @@ class _LayerReader:
         return KernelArgument("data", element.line, blob=element.attributes["name"])
 
     def _tensor(self, element: Element) -> KernelArgument:
-        given = element.attributes
-        kind = given["type"]
-        known = ("input", "output", "internal")
-        need(kind in known, f"type '{kind}' of <Tensor> is unknown; types: {', '.join(known)}", FileError)
+        attributes = element.attributes
+        kind = attributes["type"]
+        kinds = ("input", "output", "internal")
+        need(kind in kinds, f"type '{kind}' of <Tensor> is unknown; types: {', '.join(kinds)}", FileError)
         if kind == "internal":
-            need(given.get("size", "").strip(), "an internal <Tensor> has no 'size'", FileError)
-            (size,) = parse_formulas(given["size"], 1)
+            need(attributes.get("size", "").strip(), "an internal <Tensor> has no 'size'", FileError)
+            (size,) = parse_formulas(attributes["size"], 1)
             return KernelArgument(kind, element.line, size=size)
-        need("port-index" in given, "<Tensor> has no 'port-index'", FileError)
-        need("size" not in given, f"'size' is for internal tensors, this is an {kind}", FileError)
-        format_ = given.get("format", "BFYX")
+        need("port-index" in attributes, "<Tensor> has no 'port-index'", FileError)
+        need("size" not in attributes, f"'size' is for internal tensors, this is an {kind}", FileError)
+        format_ = attributes.get("format", "BFYX")
         good = format_ in FORMATS or (format_.islower() and format_.upper() in FORMATS)
         need(good, f"format '{format_}' is unknown; formats: {', '.join(FORMATS)}", FileError)
         port = self._index(element, "port-index", _ARGUMENTS)
@@ -301,16 +301,16 @@ class _LayerReader:
                 words = shlex.split(element.attributes["options"])
             except ValueError as error:
                 raise FileError(f"options cannot be split into words: {error}") from None
-            made: list[str] = []
+            options: list[str] = []
             for word in words:
-                if made and made[-1] == "-I":
-                    made[-1] = f"-I{self._inside(word, f'folder {word}')}"
+                if options and options[-1] == "-I":
+                    options[-1] = f"-I{self._inside(word, f'folder {word}')}"
                 elif word.startswith("-I") and word != "-I":
-                    made.append(f"-I{self._inside(word[2:], f'folder {word[2:]}')}")
+                    options.append(f"-I{self._inside(word[2:], f'folder {word[2:]}')}")
                 else:
-                    made.append(word)
-            need(not made or made[-1] != "-I", "-I has no folder after it", FileError)
-            return made
+                    options.append(word)
+            need(not options or options[-1] != "-I", "-I has no folder after it", FileError)
+            return options
 
     def _formulas(self, sizes: Element | None, name: str, limit: int) -> tuple[Formula, ...]:
         if sizes is None:
@@ -321,8 +321,8 @@ class _LayerReader:
     def _dim(self, sizes: Element | None) -> int | None:
         """Return the index of the input whose sizes the formulas use, or None for output 0."""
         text = sizes.attributes.get("dim", "output") if sizes is not None else "output"
-        found = _DIM.fullmatch(text)
+        match = _DIM.fullmatch(text)
         if sizes is not None:
             with self._at(sizes):
-                need(found, f"dim '{text}' is unknown, expected output, input or input,N", FileError)
-        return int(found[1] or 0) if found and text != "output" else None
+                need(match, f"dim '{text}' is unknown, expected output, input or input,N", FileError)
+        return int(match[1] or 0) if match and text != "output" else None

@@ -101,7 +101,7 @@ def recorded(call: OpCall) -> list[Array]:
     unknown, or a size that depends on symbolic ones, and LayerError when the inference refuses the inputs:
     ShapeError for their shapes.
     """
-    given = call.inputs
+    inputs = call.inputs
     dims: dict[str, Any] = {}
     written = attributes(call)
     need_known(call, written)
@@ -110,10 +110,10 @@ def recorded(call: OpCall) -> list[Array]:
         types = inferred(
             call.op,
             call.version,
-            [None if x is None else (x.dtype, _sizes(x.shape, dims)) for x in given],
+            [None if x is None else (x.dtype, _sizes(x.shape, dims)) for x in inputs],
             {
                 i: array
-                for i, x in enumerate(given)
+                for i, x in enumerate(inputs)
                 if x is not None
                 and (array := constant_of(x)) is not None
                 and array.size <= _MAX_CONSTANT_SIZE
@@ -123,32 +123,32 @@ def recorded(call: OpCall) -> list[Array]:
             call.outputs,
         )
     except ValueError as error:
-        shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in given)
+        shapes = ", ".join("none" if x is None else str(tuple(x.shape)) for x in inputs)
         kind = ShapeError if "[ShapeInferenceError]" in str(error.__cause__) else LayerError
         raise kind(f"does not take inputs of shape {shapes}: {error}") from error
     types_of_outputs: list[tuple[Any, Any]] = []
-    for i, found in enumerate(types):
-        found = found or _ranked(call)
-        if found is None:
+    for i, inferred_type in enumerate(types):
+        inferred_type = inferred_type or _ranked(call)
+        if inferred_type is None:
             raise TraceError(f"the number of axes of output {i} of {call.op} is known only when the network runs")
-        dtype, sizes = found
+        dtype, sizes = inferred_type
         if not is_plain(dtype):
             raise TraceError(f"{call.op} returns {dtype.name}, which no engine supports")
         is_negative = any(isinstance(d, int) and d < 0 for d in sizes)
         rule = f"output {i} would have shape {list(sizes)}: a window must fit the padded input"
         need(not is_negative, rule, ShapeError)
         unknown = any(d is None or (isinstance(d, str) and d not in dims) for d in sizes)
-        if unknown and call.op in SHAPES and has_symbolic_size(given):
+        if unknown and call.op in SHAPES and has_symbolic_size(inputs):
             types_of_outputs.append((substituted(SHAPES[call.op])(call), dtype))
             continue
-        if unknown and has_symbolic_size(given) and call.op not in SIZED_BY_DATA.names:
+        if unknown and has_symbolic_size(inputs) and call.op not in SIZED_BY_DATA.names:
             raise refusal(
                 f"{call.op} does not take open sizes with these attributes: ONNX's shape inference does not tell "
                 "the shape of its output"
             )
-        maximum_size = _maximum_size(given) if call.op in SHORTENS.names else MAX_VALUES
+        maximum_size = _maximum_size(inputs) if call.op in SHORTENS.names else MAX_VALUES
         types_of_outputs.append(([_size(d, dims, call.op, maximum_size) for d in sizes], dtype))
-    return list(record_many(call.op, given, types_of_outputs, **written))
+    return list(record_many(call.op, inputs, types_of_outputs, **written))
 
 
 def _need_axes(call: OpCall) -> None:
@@ -196,25 +196,25 @@ def _ranked(call: OpCall) -> tuple[np.dtype[Any], list[int | str | None]] | None
     x = call.inputs[0]
     dtype, rank, count = x.dtype, len(x.shape), _count(call)
     if call.op in RANK_KEEPING.names or (call.op in REDUCTIONS.names and call["keepdims"]):
-        found: int | None = rank
+        output_rank: int | None = rank
     elif call.op.endswith("Window"):
-        found, dtype = 1, np.dtype(helper.tensor_dtype_to_np_dtype(call["output_datatype"]))
+        output_rank, dtype = 1, np.dtype(helper.tensor_dtype_to_np_dtype(call["output_datatype"]))
     elif call.op == "ConstantOfShape":
         value = call["value"]
-        found, dtype = count, np.dtype("f4") if value is None else value.dtype
+        output_rank, dtype = count, np.dtype("f4") if value is None else value.dtype
     elif count is None:
         return None
     elif call.op in ("Reshape", "MaxUnpool"):
-        found = count
+        output_rank = count
     elif call.op == "Expand":
-        found = max(count, rank)
+        output_rank = max(count, rank)
     elif call.op == "Unsqueeze":
-        found = rank + count
+        output_rank = rank + count
     elif call.op == "Squeeze" or call.op.startswith("Reduce"):
-        found = rank - count if count else 0
+        output_rank = rank - count if count else 0
     else:
-        found = None
-    return None if found is None else (dtype, [None] * found)
+        output_rank = None
+    return None if output_rank is None else (dtype, [None] * output_rank)
 
 
 def _count(call: OpCall) -> int | None:
@@ -236,8 +236,8 @@ def attributes(call: OpCall) -> dict[str, Any]:
         if value is None or (isinstance(value, (list, tuple)) and not value):
             continue
         plain = not isinstance(value, (np.ndarray, str)) and call.op != "Resize"
-        kept = plain and older is not None and name in older.attributes
-        if not kept and declared.type and not isinstance(value, np.ndarray) and value == default_value(declared):
+        stays = plain and older is not None and name in older.attributes
+        if not stays and declared.type and not isinstance(value, np.ndarray) and value == default_value(declared):
             continue
         if isinstance(value, np.ndarray):
             value = numpy_helper.from_array(value)
@@ -270,11 +270,11 @@ def _sizes(shape: Sequence[Any], dims: dict[str, Any]) -> list[Any]:
     return sizes
 
 
-def _size(found: Any, dims: dict[str, Any], op: str, maximum_size: int) -> Any:
-    if isinstance(found, int):
-        return found
-    if found in dims:
-        return dims[found]
+def _size(size: Any, dims: dict[str, Any], op: str, maximum_size: int) -> Any:
+    if isinstance(size, int):
+        return size
+    if size in dims:
+        return dims[size]
     return Dim(f"{op.lower()}{next(_fresh)}", maximum_size)
 
 

@@ -126,10 +126,10 @@ def _proposal(scores: Array, deltas: Array, info: Array, *, outputs: int, **fiel
     for name in ("box_size_scale", "box_coordinate_scale"):
         need(fields[name] == 1, f"a {name} other than 1 is not supported, got {fields[name]:g}")
     need(not fields["framework"], f"framework '{fields['framework']}' is not supported")
-    own: Any = SimpleNamespace(**fields)
-    check_fields(own)
-    before, after = own.clip_before_nms, own.clip_after_nms
-    return proposals(own, scores, deltas, info, clip_before=before, clip_after=after)[:outputs]
+    params: Any = SimpleNamespace(**fields)
+    check_fields(params)
+    before, after = params.clip_before_nms, params.clip_after_nms
+    return proposals(params, scores, deltas, info, clip_before=before, clip_after=after)[:outputs]
 
 
 def _psroi_pooling(x: Array, rois: Array, mode: str, *, by_caffe: Computed, **params: Any) -> Any:

@@ -138,8 +138,8 @@ def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
     if cuts is None or not new.is_float32(o):
         return None
     x, axis = o.first, len(o.outputs[0].shape) - 1
-    own = [c for c in cuts if c.axis == axis and c.step == -1]
-    if not own or o.outputs[0].shape[axis] != x.shape[axis]:
+    reversed_cuts = [c for c in cuts if c.axis == axis and c.step == -1]
+    if not reversed_cuts or o.outputs[0].shape[axis] != x.shape[axis]:
         return None
     others = [c for c in cuts if c.axis != axis]
     if others:
@@ -168,10 +168,10 @@ def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
     if b < 2 or b * b != len(parts):
         return None
     offsets = [_offset(new, part, b) for part in parts]
-    found = [offset for offset in offsets if offset is not None]
-    if len(found) < len(parts) or any(x is not found[0][0] for x, _ in found):
+    known_offsets = [offset for offset in offsets if offset is not None]
+    if len(known_offsets) < len(parts) or any(x is not known_offsets[0][0] for x, _ in known_offsets):
         return None
-    x, positions = found[0][0], [position for _, position in found]
+    x, positions = known_offsets[0][0], [position for _, position in known_offsets]
     if sorted(positions) != list(range(b * b)):
         return None
     c = x.shape[1]

@@ -35,13 +35,13 @@ def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
     no other use."""
     if not new.is_float32(o):
         return None
-    found = _normalization(o) if o.op == "BatchNormalization" else scale_and_shift(o)
-    product = new.producer(found[0]) if found is not None else None
-    if found is None or product is None:
+    affine = _normalization(o) if o.op == "BatchNormalization" else scale_and_shift(o)
+    product = new.producer(affine[0]) if affine is not None else None
+    if affine is None or product is None:
         return None
-    _, scale, shift = found
+    _, scale, shift = affine
     weights = _weights(product)
-    if weights is None or not new.has_one_use(found[0]):
+    if weights is None or not new.has_one_use(affine[0]):
         return None
     if not new.holds(bool(np.isfinite(scale).all()), "a scale is infinite or NaN"):
         return None
@@ -108,11 +108,11 @@ def _with_more_pads(o: Op, more: list[int]) -> dict[str, Any] | None:
 @rule("Conv", figure="saves a pass over the array")
 def _pad_and_conv(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a Pad with zeros into the padding of the Conv after it."""
-    found = _padding(new, o.inputs[0])
-    attrs = _with_more_pads(o, found[1]) if found is not None else None
-    if found is None or attrs is None or found[2] != 0:
+    padding = _padding(new, o.inputs[0])
+    attrs = _with_more_pads(o, padding[1]) if padding is not None else None
+    if padding is None or attrs is None or padding[2] != 0:
         return None
-    return new.emit(o, "Conv", [found[0], *o.inputs[1:]], **attrs)
+    return new.emit(o, "Conv", [padding[0], *o.inputs[1:]], **attrs)
 
 
 @rule("AveragePool", figure="saves a pass over the array")
@@ -120,24 +120,24 @@ def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a Pad with zeros into the padding of the AveragePool after it, which then includes its padding in the
     mean.
     """
-    found = _padding(new, o.inputs[0])
+    padding = _padding(new, o.inputs[0])
     counted = o["count_include_pad"] or not any(o["pads"] or [0])
-    if found is None or found[2] != 0 or not counted or o["ceil_mode"]:
+    if padding is None or padding[2] != 0 or not counted or o["ceil_mode"]:
         return None
-    attrs = _with_more_pads(o, found[1])
+    attrs = _with_more_pads(o, padding[1])
     if attrs is None or not _covers_cells(attrs):
         return None
-    return new.emit(o, "AveragePool", [found[0]], **{**attrs, "count_include_pad": 1})
+    return new.emit(o, "AveragePool", [padding[0]], **{**attrs, "count_include_pad": 1})
 
 
 @rule("MaxPool", figure="saves a pass over the array")
 def _pad_and_max(new: Rewriter, o: Op) -> list[Value] | None:
     """Fold a Pad into the padding of the MaxPool after it, if the added elements are never the maximum: minus
     infinity, or zeros around values that are not negative."""
-    found = _padding(new, o.inputs[0])
-    if found is None or len(o.outputs) != 1 or o["ceil_mode"] or any(o["pads"] or [0]):
+    padding = _padding(new, o.inputs[0])
+    if padding is None or len(o.outputs) != 1 or o["ceil_mode"] or any(o["pads"] or [0]):
         return None
-    x, pads, fill = found
+    x, pads, fill = padding
     if fill > np.finfo(np.float32).min and not (fill == 0 and new.intervals.lowest(x) >= 0):
         return None
     attrs = _with_more_pads(o, pads)

@@ -110,23 +110,23 @@ def _with_dilations(
     if count != n * rows * columns:
         return None
     output = identity_view(conv.outputs[0])
-    got = output.reshaped(o.first.shape)
+    reshaped = output.reshaped(o.first.shape)
     parts = output.reshaped((rows, columns, n, m, h, w))
-    if got is None or parts is None:
+    if reshaped is None or parts is None:
         return None
-    found = got.transposed(o["perm"]).canonical()
+    target = reshaped.transposed(o["perm"]).canonical()
     layouts = [
         layout
         for layout, perm in ((_NCHW, (2, 3, 4, 0, 5, 1)), (_NHWC, (2, 4, 0, 5, 1, 3)))
-        if parts.transposed(perm).canonical() == found
+        if parts.transposed(perm).canonical() == target
     ]
     if not layouts:
         return None
-    own = conv["dilations"] or [1, 1]
+    dilations = conv["dilations"] or [1, 1]
     if source.axes != _NCHW:
         x = new.step(o, "Transpose", [x], source.shape, perm=list(source.axes or ()))
     shape = (n, m, h * rows, w * columns)
-    attrs = {**conv.attrs, "dilations": [own[0] * rows, own[1] * columns]}
+    attrs = {**conv.attrs, "dilations": [dilations[0] * rows, dilations[1] * columns]}
     y = _apply_chain(new, o, chain, new.step(o, "Conv", [x, *conv.inputs[1:]], shape, **attrs))
     if layouts[0] == _NHWC:
         y = new.step(o, "Transpose", [y], [shape[i] for i in inverse(_NHWC)], perm=list(inverse(_NHWC)))

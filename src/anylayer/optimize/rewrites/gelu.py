@@ -39,10 +39,10 @@ def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
     for x, gate in (values, values[::-1]):
         sum_ = new.operands(gate, "Add") or []
         for inner in (v for v, one in zip(sum_, sum_[::-1]) if is_number(one, 1)):
-            for op, wanted in _INNER.items():
+            for op, expected in _INNER.items():
                 argument = new.operands(inner, op)
-                found = _polynomial(new, argument[0], x, _DEPTH) if argument is not None else None
-                if found is not None and _close(found, wanted) and x.shape == o.outputs[0].shape:
+                polynomial = _polynomial(new, argument[0], x, _DEPTH) if argument is not None else None
+                if polynomial is not None and _close(polynomial, expected) and x.shape == o.outputs[0].shape:
                     return new.emit(o, "Gelu", [x], approximate=_APPROXIMATE[op])
     return None
 
@@ -59,13 +59,13 @@ def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value]
             return ([source] if isinstance(source, Value) else []), 1.0
         values, factor = _factors(new, quotient[0], depth - 1)
         return values, factor / divisor
-    found: list[Value] = []
+    factors: list[Value] = []
     total = 1.0
     for part in parts:
         n = number(part)
         values, factor = ([], n) if n is not None else _factors(new, part, depth - 1)
-        found, total = found + values, total * factor
-    return found, total
+        factors, total = factors + values, total * factor
+    return factors, total
 
 
 def _polynomial(new: Rewriter, value: Value, x: Value, depth: int) -> Array | None:

@@ -61,8 +61,8 @@ class _Reader:
     def terms(self, value: Value) -> list[_Term]:
         """Return the terms of a value: the value itself where its producer cannot be read, none where it is 0."""
         o = self.new.producer(value)
-        found = self.read(o) if o is not None else None
-        return [_Term(value)] if found is None else found
+        terms = self.read(o) if o is not None else None
+        return [_Term(value)] if terms is None else terms
 
     def read(self, o: Op) -> list[_Term] | None:
         """Return the terms of an operator's output."""
@@ -70,10 +70,10 @@ class _Reader:
         reader = _READERS.get(o.op)
         if reader is None or self.left < 0 or not _is_plane(o):
             return None
-        found = reader(self, o)
-        if found is None or len(found) > _MAX_TERMS or any(t.x is not found[0].x for t in found):
+        terms = reader(self, o)
+        if terms is None or len(terms) > _MAX_TERMS or any(t.x is not terms[0].x for t in terms):
             return None
-        return found
+        return terms
 
     def sum(self, o: Op) -> list[_Term] | None:
         """Return the terms of a + b or a - b."""
@@ -282,8 +282,8 @@ def one_term(new: Producing, o: Op) -> _Term | None:
 
     Returns None where no rows or columns are selected.
     """
-    found = _Reader(new).read(o)
-    return found[0] if found is not None and len(found) == 1 and found[0].selects else None
+    terms = _Reader(new).read(o)
+    return terms[0] if terms is not None and len(terms) == 1 and terms[0].selects else None
 
 
 def _interpolation(new: Rewriter, o: Op) -> _Term | None:
@@ -292,13 +292,13 @@ def _interpolation(new: Rewriter, o: Op) -> _Term | None:
     Returns None if the output has less than a quarter of the input's size on an axis: then a product with a matrix
     is slower.
     """
-    found = one_term(new, o) if new.is_float32(o) else None
-    if found is None or found.columns is None:
+    term = one_term(new, o) if new.is_float32(o) else None
+    if term is None or term.columns is None:
         return None
-    if o.op == "MatMul" and found.rows is None:
+    if o.op == "MatMul" and term.rows is None:
         return None
-    few = any(m is not None and 4 * len(m) < m.shape[1] for m in (found.rows, found.columns))
-    return None if few else found
+    few = any(m is not None and 4 * len(m) < m.shape[1] for m in (term.rows, term.columns))
+    return None if few else term
 
 
 def _longest(term: _Term) -> int:
@@ -355,10 +355,10 @@ def _interpolation_matrix(new: int, old: int, mode: str) -> Array:
 
 def _resized(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace `o` by a linear Resize, if that is what the matrices compute."""
-    found = interpolated(new, o)
-    if found is None:
+    resizing = interpolated(new, o)
+    if resizing is None:
         return None
-    x, mode = found
+    x, mode = resizing
     sizes = new.ints(o.outputs[0].shape)
     return new.emit(o, "Resize", [x, None, None, sizes], **attributes_of(Interpolation(coordinates=mode)))
 

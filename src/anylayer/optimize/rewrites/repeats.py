@@ -49,8 +49,8 @@ def _repeats(o: Op) -> bool:
         return False
     if o.op == "Resize":
         return o["mode"] == "nearest" and resized_axes(o) is not None and is_portable(o)
-    found = gathered(o)
-    return found is not None and found[0] >= 2 and repetition(found[1], x.shape[found[0]]) > 0
+    selection = gathered(o)
+    return selection is not None and selection[0] >= 2 and repetition(selection[1], x.shape[selection[0]]) > 0
 
 
 @rule(
@@ -60,8 +60,8 @@ def _repeats(o: Op) -> bool:
 )
 def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute copies along new axes, which a Reshape merges with the rows and columns, by a nearest Resize."""
-    found = _copied(new, o)
-    return None if found is None else _resize(new, o, found, o.outputs[0].shape)
+    source = _copied(new, o)
+    return None if source is None else _resize(new, o, source, o.outputs[0].shape)
 
 
 @rule(
@@ -143,10 +143,10 @@ def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
 )
 def _grid(new: Rewriter, o: Op) -> list[Value] | None:
     """Select by indices into merged rows and columns that form a grid with one Gather per axis."""
-    found = grid_of(new, o)
-    if found is None:
+    grid = grid_of(new, o)
+    if grid is None:
         return None
-    x, rows, columns = found
+    x, rows, columns = grid
     axis = len(x.shape) - 2
     wide = (*x.shape[:-1], len(columns))
     across = new.step(o, "Gather", [x, new.constant(columns)], wide, axis=axis + 1)

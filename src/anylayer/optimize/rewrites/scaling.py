@@ -33,10 +33,10 @@ def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine 
         if o["epsilon"] != 0.0 or mean.any() or (variance != 1).any():
             return None
         return x, scale.astype(np.float64), shift.astype(np.float64), 2
-    found = scale_and_shift(o)
-    if found is None:
+    affine = scale_and_shift(o)
+    if affine is None:
         return None
-    x, scale, shift = found
+    x, scale, shift = affine
     inner = _affine(new, x, depth - 1)
     if inner is None:
         return x, scale, shift, 1
@@ -77,10 +77,10 @@ def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
     shape = o.outputs[0].shape
     if not new.is_float32(o) or len(shape) < 3 or np.prod(shape[2:]) < _FEWEST_CELLS or new.feeds_step(o):
         return None
-    found = _affine(new, o)
-    if found is None or not new.holds(found[3] > 1, "no other product or sum with constants precedes it"):
+    affine = _affine(new, o)
+    if affine is None or not new.holds(affine[3] > 1, "no other product or sum with constants precedes it"):
         return None
-    x, scale, shift, _ = found
+    x, scale, shift, _ = affine
     largest = np.abs(shift).max()
     if not new.holds(largest <= _MAX_SHIFT, f"a shift of {largest:g} is larger than {_MAX_SHIFT:g}"):
         return None

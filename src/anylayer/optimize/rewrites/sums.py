@@ -74,8 +74,8 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
     x, axes = o.first, reduced_axes(o)
     if axes is None or not is_static(x.shape):
         return None
-    kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
-    return (x, sorted(axes)) if value.shape == kept else None
+    kept_shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+    return (x, sorted(axes)) if value.shape == kept_shape else None
 
 
 @rule(

@@ -214,10 +214,10 @@ def read_stored(path: Path) -> Sequence[StoredLayer]:
         layers = read_weights(path)
         need(layers, f"{path}: the file has no layers", FileError)
         return layers
-    found = [text_layer(layer) for layer in upgrade(read_text(path)).blocks("layer")]
+    text_layers = [text_layer(layer) for layer in upgrade(read_text(path)).blocks("layer")]
     need(
-        any(layer.blobs for layer in found),
+        any(layer.blobs for layer in text_layers),
         f"{path}: this is a prototxt (text) without weights. Give the prototxt first, and then the .caffemodel",
         FileError,
     )
-    return found
+    return text_layers

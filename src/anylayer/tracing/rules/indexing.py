@@ -208,16 +208,16 @@ def _gather_jointly(
 
 def _in_numpy_order(x: Array, origins: _Origins, key: Key, index_shape: Sequence[Any]) -> Array:
     """Permute the axes into NumPy's order, insert the new axes and drop those that integers remove."""
-    wanted: _Origins = []
+    order: _Origins = []
     arrays: _Origins = [o for o in origins if o[0] == "array"]
     before = [a for a in key.axes[: key.place] if a is not None]
     after = [a for a in key.axes[key.place :] if a is not None]
-    wanted.extend(("axis", a) for a in before)
-    wanted.extend(sorted(arrays))
-    wanted.extend(("axis", a) for a in after)
-    wanted.extend(o for o in origins if o[0] == "dropped")
-    x = transpose(x, [origins.index(o) for o in wanted])
-    sizes = dict(zip(wanted, x.shape))
+    order.extend(("axis", a) for a in before)
+    order.extend(sorted(arrays))
+    order.extend(("axis", a) for a in after)
+    order.extend(o for o in origins if o[0] == "dropped")
+    x = transpose(x, [origins.index(o) for o in order])
+    sizes = dict(zip(order, x.shape))
     shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.axes]
     shape[key.place : key.place] = list(index_shape)
     return reshape(x, shape)

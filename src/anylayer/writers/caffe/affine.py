@@ -21,8 +21,8 @@ def apply_to_blob(b: CaffeBuilder, view: BlobView, make: Callable[[BlobView], Bl
     materialized first.
     """
     view = b.rearrangement(view)
-    made = make(BlobView(view.name, view.base))
-    return BlobView(made.name, made.base, view.steps)
+    result = make(BlobView(view.name, view.base))
+    return BlobView(result.name, result.base, view.steps)
 
 
 def tile(b: CaffeBuilder, x: BlobView, axis: int, times: int, suffix: str = "") -> BlobView:
@@ -42,8 +42,8 @@ def power(
 ) -> BlobView:
     """Add a Power: (shift + scale * x) ** exponent."""
     fields = {"power": (exponent, 1.0), "scale": (scale, 1.0), "shift": (shift, 0.0)}
-    given = {name: value for name, (value, default) in fields.items() if value != default}
-    return b.add("Power", [x], x.base, {"power_param": given}, suffix=suffix)
+    params = {name: value for name, (value, default) in fields.items() if value != default}
+    return b.add("Power", [x], x.base, {"power_param": params}, suffix=suffix)
 
 
 def relu(b: CaffeBuilder, x: BlobView, slope: float = 0.0, suffix: str = "") -> BlobView:

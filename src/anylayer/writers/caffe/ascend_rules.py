@@ -37,10 +37,10 @@ def _normalized(new: Rewriter, op: Op) -> list[Value] | None:
         divisor = divisor if expand is None else expand.inputs[0]
         if x is None or divisor is None or x.shape != op.outputs[0].shape:
             continue
-        found = _length(producers, divisor, x)
+        length = _length(producers, divisor, x)
         lead = (1,) * (len(x.shape) - len(divisor.shape))
-        if found is not None and (*lead, *divisor.shape) == _kept(x, found[0]):
-            return new.emit(op, "LpNormalization", [x], axes=found[0], epsilon=found[1])
+        if length is not None and (*lead, *divisor.shape) == _kept(x, length[0]):
+            return new.emit(op, "LpNormalization", [x], axes=length[0], epsilon=length[1])
     return None
 
 
@@ -62,10 +62,10 @@ def _length(producers: Producers, value: Value | None, x: Value) -> _Length | No
     if o.op == "ReduceL2":
         return _reduced(producers, o, lambda v: v is x)
     inner, least = _bounded(o)
-    found = _length(producers, inner, x)
-    if found is None or found[1] or not 0 <= least <= (_MAX_SUMMAND if o.op == "Add" else _MAX_BOUND):
+    length = _length(producers, inner, x)
+    if length is None or length[1] or not 0 <= least <= (_MAX_SUMMAND if o.op == "Add" else _MAX_BOUND):
         return None
-    return found[0], least * least
+    return length[0], least * least
 
 
 def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Length | None:
@@ -78,10 +78,10 @@ def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Len
     if o.op == "ReduceSum":
         return _reduced(producers, o, lambda v: _is_square(producer(producers, v), x))
     inner, least = _bounded(o)
-    found = _sum_of_squares(producers, inner, x)
-    if found is None or found[1] or not least >= 0 or (o.op != "Add" and least > _MAX_BOUND**2):
+    length = _sum_of_squares(producers, inner, x)
+    if length is None or length[1] or not least >= 0 or (o.op != "Add" and least > _MAX_BOUND**2):
         return None
-    return found[0], least
+    return length[0], least
 
 
 def _is_square(op: Op | None, x: Value) -> bool:

@@ -266,10 +266,10 @@ class CaffeBuilder:
         sources = [self.materialized(b).name for b in bottoms]
         self.count_uses(sources)
         name = self._free_layer_name(suffix, type_)
-        wanted = [name] if len(shapes) == 1 else [f"{name}/{i}" for i in range(len(shapes))]
-        tops = [unused_name(top, self.blob_names) for top in wanted]
-        given = {k: v for k, v in (params or {}).items() if v}
-        layer = CaffeLayer(name, type_, sources, tops, given, [np.asarray(b) for b in blobs])
+        top_names = [name] if len(shapes) == 1 else [f"{name}/{i}" for i in range(len(shapes))]
+        tops = [unused_name(top, self.blob_names) for top in top_names]
+        nonempty = {k: v for k, v in (params or {}).items() if v}
+        layer = CaffeLayer(name, type_, sources, tops, nonempty, [np.asarray(b) for b in blobs])
         layer.place = self.places.get(self.scope, "")
         self.net.layers.append(layer)
         self.layers.update(dict.fromkeys(tops, layer))

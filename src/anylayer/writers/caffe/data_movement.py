@@ -170,16 +170,16 @@ def _slice_all(b: CaffeBuilder, op: Op, view: BlobView, cuts: dict[int, tuple[in
     parts.sort(key=lambda p: p[0])
     if len(parts) < 2 or any(p[0] + p[1] > q[0] for p, q in pairwise(parts)):
         return False
-    wanted: list[tuple[Value | None, int]] = []
+    pieces: list[tuple[Value | None, int]] = []
     end = 0
     for start, size, value in parts:
         if start > end:
-            wanted.append((None, start - end))
-        wanted.append((value, size))
+            pieces.append((None, start - end))
+        pieces.append((value, size))
         end = start + size
     if end < view.shape[axis]:
-        wanted.append((None, view.shape[axis] - end))
-    _split_into(b, view, axis, wanted)
+        pieces.append((None, view.shape[axis] - end))
+    _split_into(b, view, axis, pieces)
     return True
 
 

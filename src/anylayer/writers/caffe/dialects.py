@@ -74,8 +74,8 @@ class Dialect:
         """Return the definition of a type that is the fork's own, in a list; [] where it is BVLC's or absent."""
         definitions = [d for d in Registry.of("caffe").find(type_) if d.typed]
         named = [d for d in definitions if self.name in d.dialects]
-        known = [d for d in definitions if self.name in d.layer_class.numbers or type_ in self.adds]
-        return (named or known)[:1]
+        numbered = [d for d in definitions if self.name in d.layer_class.numbers or type_ in self.adds]
+        return (named or numbered)[:1]
 
     def has_field(self, message: str, name: str) -> bool:
         """Return whether the dialect has a field of a parameter message."""
@@ -159,9 +159,9 @@ def dialect_names() -> list[str]:
 
 def dialect_of(name: str | None) -> Dialect:
     """Return the dialect of this name, or the dialect "" for None. Raises InputError for an unknown name."""
-    known = DIALECTS.get(name or "")
-    if known is not None:
-        return known
+    dialect = DIALECTS.get(name or "")
+    if dialect is not None:
+        return dialect
     names = dialect_names()
     need_one_of(str(name), names, f"there is no dialect '{name}'", "dialects")
     return Dialect(str(name), lacks=_NEW, without=_NO_ROUND)

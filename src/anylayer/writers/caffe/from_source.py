@@ -173,8 +173,8 @@ def _weights(t: TracedNode) -> list[Array]:
 
     Caffe refuses a layer with too few weights in the file, and not every reader knows fillers.
     """
-    wanted = {} if t.bound is None or t.node.blobs else getattr(t.bound.instance, "wanted", {})
-    values = [wanted[i].values() for i in sorted(wanted)]
+    declared = {} if t.bound is None or t.node.blobs else getattr(t.bound.instance, "wanted", {})
+    values = [declared[i].values() for i in sorted(declared)]
     filled = [np.ascontiguousarray(v, np.float32) for v in values if v is not None]
     return filled if filled and len(filled) == len(values) else t.node.blobs
 
@@ -228,8 +228,8 @@ def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) 
 def _dialect_definition(t: TracedNode, dialect: Dialect) -> Definition | None:
     """Return the definition of the node's type in the dialect if it differs from the source's, else None."""
     named = [d for d in Registry.of("caffe").find(t.node.type) if dialect.name in d.dialects]
-    own = t.bound.definition.cls if t.bound is not None else None
-    return named[0] if named and own is not None and named[0].cls is not own else None
+    layer_class = t.bound.definition.cls if t.bound is not None else None
+    return named[0] if named and layer_class is not None and named[0].cls is not layer_class else None
 
 
 def _from_operators(source: Source, options: CaffeWriteOptions) -> CaffeResult:
@@ -350,13 +350,13 @@ def _add_operators(b: CaffeBuilder, t: TracedNode, values: Mapping[str, BlobView
     body = simplified(t.body, b.dialect)
     for op in body.ops:
         op.scope = t.node.name
-    given = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]
+    inputs = [values[v] for v, kind in zip(t.node.inputs, t.inputs) if kind is not None and v in values]
     need(
-        len(given) == len(body.inputs),
-        f"the layer has {len(given)} computed inputs, expected {len(body.inputs)}",
+        len(inputs) == len(body.inputs),
+        f"the layer has {len(inputs)} computed inputs, expected {len(body.inputs)}",
         LayerError,
     )
-    for entry, view in zip(body.inputs, given):
+    for entry, view in zip(body.inputs, inputs):
         b.views[entry] = view
     b.lower_graph(body)
     return {name: b.view(result) for name, result in zip(t.node.outputs, body.outputs)}

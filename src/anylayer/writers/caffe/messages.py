@@ -69,9 +69,9 @@ _TITLES = {
 
 def title(message: str) -> str:
     """Return the type of the message in a field: convolution_param -> ConvolutionParameter."""
-    known = _TITLES.get(message)
+    fixed_title = _TITLES.get(message)
     stem = message.removesuffix("_param")
-    return known or "".join(part[:1].upper() + part[1:] for part in stem.split("_")) + "Parameter"
+    return fixed_title or "".join(part[:1].upper() + part[1:] for part in stem.split("_")) + "Parameter"
 
 
 def type_of(stem: str) -> str:

@@ -59,11 +59,11 @@ def node_for_opencv(node: Node, message: str, shapes: Sequence[Shape]) -> Node |
 
     `message` is the parameter message that the node's layer reads, `shapes` are the shapes of the node's inputs.
     """
-    own = dict(node.params.get(message) or {})
+    params = dict(node.params.get(message) or {})
     rule = _RULES.get(node.type)
-    spelled = own if rule is None else rule(node, own, shapes)
-    known = FIELDS.get(message, frozenset()) | _READ_AS_TEXT.get(message, frozenset())
-    if spelled is None or not set(spelled) <= known:
+    spelled = params if rule is None else rule(node, params, shapes)
+    fields = FIELDS.get(message, frozenset()) | _READ_AS_TEXT.get(message, frozenset())
+    if spelled is None or not set(spelled) <= fields:
         return None
     return replace(node, params={message: spelled} if spelled else {})
 
@@ -71,42 +71,42 @@ def node_for_opencv(node: Node, message: str, shapes: Sequence[Shape]) -> Node |
 # ---- layers
 
 
-def _with_both_axes(own: ParamValues, *stems: tuple[str, int]) -> ParamValues:
+def _with_both_axes(params: ParamValues, *stems: tuple[str, int]) -> ParamValues:
     """Add pad_w to pad_h and so on: OpenCV ignores one of the two without the other.
 
     `stems` are the names without _h and _w, with their defaults.
     """
-    found = dict(own)
+    result = dict(params)
     for stem, default in stems:
         pair = [f"{stem}_h", f"{stem}_w"]
-        if any(name in own for name in pair):
-            found.update({name: own.get(name, default) for name in pair})
-    return found
+        if any(name in params for name in pair):
+            result.update({name: params.get(name, default) for name in pair})
+    return result
 
 
-def _convolution(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _convolution(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Accept one map with channels on axis 1 and a kernel no larger than the padded map.
 
     OpenCV ignores the dilation of a Deconvolution, so only 1 is accepted. DeepLab's `hole` becomes `dilation`.
     """
-    found = _with_both_axes(own, ("pad", 0), ("stride", 1))
-    holes = [found.pop(name, None) for name in ("hole", "hole_h", "hole_w")]
+    result = _with_both_axes(params, ("pad", 0), ("stride", 1))
+    holes = [result.pop(name, None) for name in ("hole", "hole_h", "hole_w")]
     if any(h is not None for h in holes):
         both = 1 if holes[0] is None else holes[0]
-        found["dilation"] = [both if h is None else h for h in holes[1:]]
-    dilations = _per_axis(found.get("dilation", 1))
-    if len(shapes) != 1 or len(shapes[0]) != 4 or found.get("axis", 1) != 1 or dilations is None:
+        result["dilation"] = [both if h is None else h for h in holes[1:]]
+    dilations = _per_axis(result.get("dilation", 1))
+    if len(shapes) != 1 or len(shapes[0]) != 4 or result.get("axis", 1) != 1 or dilations is None:
         return None
     if node.type == "Deconvolution":
-        return found if dilations == [1, 1] else None
+        return result if dilations == [1, 1] else None
     kernel = (
-        [found.get(f"kernel_{a}") for a in "hw"] if "kernel_h" in found else _per_axis(found.get("kernel_size"))
+        [result.get(f"kernel_{a}") for a in "hw"] if "kernel_h" in result else _per_axis(result.get("kernel_size"))
     )
-    pads = [found.get(f"pad_{a}") for a in "hw"] if "pad_h" in found else _per_axis(found.get("pad", 0))
+    pads = [result.get(f"pad_{a}") for a in "hw"] if "pad_h" in result else _per_axis(result.get("pad", 0))
     if kernel is None or pads is None:
         return None
     windows = zip(shapes[0][2:], kernel, pads, dilations)
-    return found if all(n + 2 * (p or 0) > ((k or 1) - 1) * d for n, k, p, d in windows) else None
+    return result if all(n + 2 * (p or 0) > ((k or 1) - 1) * d for n, k, p, d in windows) else None
 
 
 def _per_axis(value: Any) -> list[Any] | None:
@@ -115,54 +115,56 @@ def _per_axis(value: Any) -> list[Any] | None:
     return values * 2 if len(values) == 1 else values if len(values) == 2 else None
 
 
-def _pooling(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _pooling(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Write the method, and `ceil_mode` instead of `round_mode`.
 
     Reject a stride larger than the kernel, since OpenCV gives another value for windows beyond the map, and a
     kernel larger than the padded map.
     """
-    found = {"pool": "MAX", **own}
-    if str(found.pop("round_mode", "CEIL")) in ("FLOOR", "1"):
-        found["ceil_mode"] = False
-    if own.get("global_pooling"):
-        return found
+    result = {"pool": "MAX", **params}
+    if str(result.pop("round_mode", "CEIL")) in ("FLOOR", "1"):
+        result["ceil_mode"] = False
+    if params.get("global_pooling"):
+        return result
     for n, axis in zip(shapes[0][2:], "hw"):
         kernel, stride, pad = (
-            int(own.get(f"{stem}_{axis}", own.get(name, default)) or 0)
+            int(params.get(f"{stem}_{axis}", params.get(name, default)) or 0)
             for stem, name, default in (("kernel", "kernel_size", 0), ("stride", "stride", 1), ("pad", "pad", 0))
         )
         if stride > kernel or kernel > n + 2 * pad:
             return None
-    return found
+    return result
 
 
-def _detection_output(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _detection_output(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Write the three fields that OpenCV requires."""
-    nms = {"nms_threshold": 0.3, **own.get("nms_param", {})}
-    return {"share_location": True, "background_label_id": 0, **own, "nms_param": nms}
+    nms = {"nms_threshold": 0.3, **params.get("nms_param", {})}
+    return {"share_location": True, "background_label_id": 0, **params, "nms_param": nms}
 
 
-def _resample(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _resample(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Accept only the repetition of pixels."""
     (_, _, h, w), has_reference = shapes[0], len(shapes) > 1
-    is_nearest = (
-        not has_reference and str(own.get("type")) in ("NEAREST", "1") and "height" in own and "width" in own
-    )
-    return own if is_nearest and own["height"] == own["width"] * h // w and own["height"] % h == 0 else None
+    if has_reference or str(params.get("type")) not in ("NEAREST", "1"):
+        return None
+    rows, columns = params.get("height"), params.get("width")
+    if rows is None or columns is None:
+        return None
+    return params if rows == columns * h // w and rows % h == 0 else None
 
 
-def _slice(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _slice(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Require slice points, and count the axis from the first one."""
-    if "slice_point" not in own or "slice_dim" in own:
+    if "slice_point" not in params or "slice_dim" in params:
         return None
-    return {**own, "axis": own.get("axis", 1) % len(shapes[0])}
+    return {**params, "axis": params.get("axis", 1) % len(shapes[0])}
 
 
-def _scale(node: Node, own: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
+def _scale(node: Node, params: ParamValues, shapes: Sequence[Shape]) -> ParamValues | None:
     """Count the axis from the first one: OpenCV refuses a negative axis in this layer."""
-    if len(shapes) > 1 and own.get("bias_term"):
+    if len(shapes) > 1 and params.get("bias_term"):
         return None
-    return {**own, "axis": own["axis"] % len(shapes[0])} if own.get("axis", 1) < 0 else own
+    return {**params, "axis": params["axis"] % len(shapes[0])} if params.get("axis", 1) < 0 else params
 
 
 def _if(condition: Callable[[Node, ParamValues, Sequence[Shape]], Any]) -> OpenCVRule:

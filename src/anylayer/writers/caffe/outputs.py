@@ -40,7 +40,7 @@ def finish_outputs(net: CaffeNet, outputs: Collection[str]) -> None:
 
     For OpenCV, which calls an output after its layer, also name the layers; see name_outputs.
     """
-    taken = {layer.name for layer in net.layers}
+    layer_names = {layer.name for layer in net.layers}
     read = {v for layer in net.layers for v in layer.bottoms}
     inputs = [*net.inputs, *(v for layer in net.layers if layer.type == "Input" for v in layer.tops)]
     tops = inputs if net.dialect.name == "opencv" else [*inputs, *(v for layer in net.layers for v in layer.tops)]
@@ -49,7 +49,7 @@ def finish_outputs(net: CaffeNet, outputs: Collection[str]) -> None:
         _separate_powers(net)
         name_outputs(net, outputs)
     if unread:
-        silence = CaffeLayer(unused_name("silence", taken), "Silence", unread)
+        silence = CaffeLayer(unused_name("silence", layer_names), "Silence", unread)
         first = sum(layer.type == "Input" for layer in net.layers)
         net.layers.insert(first if net.dialect.name == "opencv" else len(net.layers), silence)
 
@@ -70,8 +70,8 @@ def _separate_powers(net: CaffeNet) -> None:
             continue
         consumers = list(_consumers_of(net, producer))
         if len(consumers) == 1 and consumers[0].type in _SCALING:
-            top, taken = producer.tops[0], _all_names(net)
-            name = unused_name(f"{producer.name}/apart", taken)
+            top, used_names = producer.tops[0], _all_names(net)
+            name = unused_name(f"{producer.name}/apart", used_names)
             net.layers.insert(
                 _index(net, producer) + 1, CaffeLayer(name, "Split", [top], [name], place=producer.place)
             )
@@ -130,19 +130,19 @@ def _make_names_unique(net: CaffeNet, outputs: Mapping[int, str]) -> None:
 
     `outputs` maps the id of a layer to the name of its output.
     """
-    taken = _all_names(net)
+    used_names = _all_names(net)
     names, called = set(outputs.values()), set(outputs.values())
     for layer in net.layers:
         if id(layer) in outputs:
             layer.name = outputs[id(layer)]
             continue
         if layer.name in names or (layer.name in called and layer.type not in ("Convolution", "Input")):
-            layer.name = unused_name(f"{layer.name}/layer", taken)
+            layer.name = unused_name(f"{layer.name}/layer", used_names)
         names.add(layer.name)
         if layer.type == "Input":
             continue
         if _opencv_name(layer) in called:  # a Convolution whose top has the name of another layer
-            _rename_version(net, layer.tops[0], layer, unused_name(f"{layer.tops[0]}/blob", taken))
+            _rename_version(net, layer.tops[0], layer, unused_name(f"{layer.tops[0]}/blob", used_names))
         called.add(_opencv_name(layer))
 
 

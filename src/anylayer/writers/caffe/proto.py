@@ -34,11 +34,12 @@ def proto_text(net: CaffeNet) -> str:
     """Return the text of a .proto that describes the network's prototxt and caffemodel."""
     schema, _ = net.fields()
     writer = _Writer()
-    own = _own_fields(schema, {n for layer in net.layers for n, v in layer.params.items() if isinstance(v, list)})
-    taken = {f.number for f in own.values()}
-    generic = {n: f for n, f in LAYER_FIELDS.items() if f.number not in taken}
+    lists = {n for layer in net.layers for n, v in layer.params.items() if isinstance(v, list)}
+    fields = _own_fields(schema, lists)
+    used_numbers = {f.number for f in fields.values()}
+    generic = {n: f for n, f in LAYER_FIELDS.items() if f.number not in used_numbers}
     writer.add("NetParameter", NET_FIELDS, ["  repeated LayerParameter layer = 100;"])
-    writer.add("LayerParameter", {**generic, **dict(sorted(own.items(), key=lambda item: item[1].number))})
+    writer.add("LayerParameter", {**generic, **dict(sorted(fields.items(), key=lambda item: item[1].number))})
     dialect = f"in dialect '{net.dialect.name}'" if net.dialect.name else "as the network spells them"
     head = _HEAD.format(what=f"network '{net.name}'" if net.name else "the network", dialect=dialect)
     enum = "enum Phase { TRAIN = 0; TEST = 1; }"
@@ -50,18 +51,18 @@ def _own_fields(schema: NetSchema, repeated: set[str]) -> Fields:
 
     They are the network's, those of the schema given with it, and those of Caffe whose numbers are unused.
     """
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     for name, cls in schema.messages.items():
-        given = schema.declared.get(name)
-        many = name in repeated or (given is not None and given.repeated)
-        found[name] = Field(schema.numbers[name], cls, repeated=many)
-    found.update(schema.plain)
-    found.update({n: f for n, f in schema.declared.items() if n not in found and n not in LAYER_FIELDS})
-    taken = {f.number for f in found.values()}
+        declared = schema.declared.get(name)
+        many = name in repeated or (declared is not None and declared.repeated)
+        fields[name] = Field(schema.numbers[name], cls, repeated=many)
+    fields.update(schema.plain)
+    fields.update({n: f for n, f in schema.declared.items() if n not in fields and n not in LAYER_FIELDS})
+    used_numbers = {f.number for f in fields.values()}
     for name, (cls, number) in declared_messages(schema.dialect).items():
-        if name not in found and number not in taken:
-            found[name] = Field(number, schema.adapted(name, cls))
-    return found
+        if name not in fields and number not in used_numbers:
+            fields[name] = Field(number, schema.adapted(name, cls))
+    return fields
 
 
 def declared_messages(dialect: Dialect) -> dict[str, tuple[type[Message], int]]:
@@ -70,7 +71,7 @@ def declared_messages(dialect: Dialect) -> dict[str, tuple[type[Message], int]]:
     A message whose number in the dialect is not known is left out, and so is one of Caffe whose number the dialect
     uses otherwise. In the dialect "", they are Caffe's.
     """
-    own: dict[str, tuple[type[Message], int]] = {}
+    specific: dict[str, tuple[type[Message], int]] = {}
     common: dict[str, tuple[type[Message], int]] = {}
     definitions = [d for d in Registry.of("caffe").definitions() if d.typed]
     for definition in reversed(definitions):
@@ -80,12 +81,12 @@ def declared_messages(dialect: Dialect) -> dict[str, tuple[type[Message], int]]:
             free = 0 if common_number in (FIRST_UNDECLARED, *MESSAGE_NUMBERS.values()) else common_number
             number = cls.numbers.get(dialect.name, MESSAGE_NUMBERS.get(cls.message, free))
             if cls.message and number:
-                own[cls.message] = cls, number
+                specific[cls.message] = cls, number
         if not definition.dialects and cls.message in MESSAGE_NUMBERS and definition.type not in dialect.lacks:
             common[cls.message] = cls, MESSAGE_NUMBERS[cls.message]
     common.update({name: (cls, MESSAGE_NUMBERS[name]) for name, cls in MESSAGE_CLASSES.items()})
-    taken = {number for _, number in own.values()}
-    return own | {n: found for n, found in common.items() if n not in own and found[1] not in taken}
+    used_numbers = {number for _, number in specific.values()}
+    return specific | {n: pair for n, pair in common.items() if n not in specific and pair[1] not in used_numbers}
 
 
 class _Writer:
@@ -146,8 +147,8 @@ class _Writer:
         kind = declared.kind
         if isinstance(kind, Enum):
             phase = kind.numbers == {"TRAIN": 0, "TEST": 1}
-            own = "Phase" if phase else self.declare_enum(kind) if kind.home else ""
-            spelled = own or self._enum(message, name, kind, fields, enums)
+            enum_name = "Phase" if phase else self.declare_enum(kind) if kind.home else ""
+            spelled = enum_name or self._enum(message, name, kind, fields, enums)
         elif isinstance(kind, type):
             spelled = self.name(
                 kind, title(name) if message == "LayerParameter" and name not in LAYER_FIELDS else ""
@@ -172,9 +173,9 @@ class _Writer:
         where one of them is used there already, a new message encloses the enum.
         """
         stem = "".join(part.capitalize() for part in name.split("_"))
-        for known, numbers in enums.items():
+        for enum_name, numbers in enums.items():
             if numbers == kind.numbers:
-                return known
+                return enum_name
         names = {*fields, *enums, *(word for numbers in enums.values() for word in numbers)}
         if stem not in kind.numbers and not names.intersection((stem, *kind.numbers)):
             enums[stem] = kind.numbers
@@ -202,14 +203,14 @@ def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
     """
     if cls in around:
         return cls.__name__
-    found = []
+    shapes = []
     for name, declared in cls.fields.items():
         kind = declared.kind
         inner = _shape(kind, (*around, cls)) if isinstance(kind, type) else str(kind)
         default = None if isinstance(kind, type) or declared.repeated else repr(declared.default)
         numbers = tuple(kind.numbers.values()) if isinstance(kind, Enum) else ()
-        found.append((name, declared.number, inner, numbers, declared.repeated, default))
-    return tuple(found)
+        shapes.append((name, declared.number, inner, numbers, declared.repeated, default))
+    return tuple(shapes)
 
 
 def _distinct(fields: Fields) -> Fields:

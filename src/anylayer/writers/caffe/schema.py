@@ -63,29 +63,30 @@ class NetSchema:
         self.messages: dict[str, type[Message]] = {}
         self.numbers: dict[str, int] = {}
         self.plain: dict[str, Field] = {}
-        given: dict[str, list[tuple[Use, Any]]] = {}
+        uses_by_name: dict[str, list[tuple[Use, Any]]] = {}
         for use in uses:
             for name, value in use.params.items():
                 if name not in LAYER_FIELDS:
-                    given.setdefault(name, []).append((use, value))
-        for name, found in given.items():
-            self._enter(name, found)
+                    uses_by_name.setdefault(name, []).append((use, value))
+        for name, uses_of_name in uses_by_name.items():
+            self._enter(name, uses_of_name)
 
     def layer_fields(self, params: Mapping[str, Any]) -> dict[str, Field]:
         """Return a layer's fields by name: the generic ones and one for each parameter message it has."""
-        found: dict[str, Field] = dict(LAYER_FIELDS)
+        fields: dict[str, Field] = dict(LAYER_FIELDS)
         for name, values in params.items():
             if name in self.messages:
                 message = self.messages[name]
-                found[name] = Field(self.numbers[name], message, repeated=isinstance(values, list))
+                fields[name] = Field(self.numbers[name], message, repeated=isinstance(values, list))
             elif name in self.plain:
-                found[name] = self.plain[name]
-        return found
+                fields[name] = self.plain[name]
+        return fields
 
-    def _enter(self, name: str, found: Sequence[tuple[Use, Any]]) -> None:
+    def _enter(self, name: str, values_by_use: Sequence[tuple[Use, Any]]) -> None:
         """Decide whether a field of LayerParameter is a message or a plain field, with its class and number."""
-        own = self.declared.get(name)
-        each = [(use, one) for use, value in found for one in (value if isinstance(value, list) else [value])]
+        declared = self.declared.get(name)
+        lists = [(use, v if isinstance(v, list) else [v]) for use, v in values_by_use]
+        each = [(use, one) for use, values in lists for one in values]
         if any(isinstance(one, Mapping) for _, one in each):
             for use, one in each:
                 with at(use.place):
@@ -93,19 +94,19 @@ class NetSchema:
             cls = self._message(name, each)
             self._number(name, cls)
             self.messages[name] = cls
-        elif own is not None and not isinstance(own.kind, type):
-            self.plain[name] = own
+        elif declared is not None and not isinstance(declared.kind, type):
+            self.plain[name] = declared
         else:
-            values = [(use.place, value) for use, value in found]
+            values = [(use.place, value) for use, value in values_by_use]
             self.plain[name] = inferred_field(name, self._number(name, None), values)
 
     def _message(self, name: str, each: Sequence[tuple[Use, Mapping[str, Any]]]) -> type[Message]:
         """Return the class of a parameter message: the declared fields, and inferred ones for all other values."""
         classes: list[type[Message]] = []
         for type_ in dict.fromkeys(use.type for use, _ in each):
-            given = set().union(*(values for use, values in each if use.type == type_))
+            names = set().union(*(values for use, values in each if use.type == type_))
             candidates = self._candidates(type_, name)
-            fitting = [c for c in candidates if given <= set(c.fields)] or candidates
+            fitting = [c for c in candidates if names <= set(c.fields)] or candidates
             classes += [c for c in fitting[:1] if c not in classes]
         placed = [(use.place, values) for use, values in each]
         if not classes:
@@ -124,12 +125,12 @@ class NetSchema:
 
     def _candidates(self, type_: str, name: str) -> list[type[Message]]:
         """Return the classes that may declare a parameter message of a layer type, the preferred one first."""
-        given = self.declared.get(name)
-        if given is not None and isinstance(given.kind, type):
-            return [given.kind]
-        own = self.classes.get(type_)
-        if own is not None and getattr(own, "message", "") == name:
-            return [own]
+        declared_field = self.declared.get(name)
+        if declared_field is not None and isinstance(declared_field.kind, type):
+            return [declared_field.kind]
+        layer_class = self.classes.get(type_)
+        if layer_class is not None and getattr(layer_class, "message", "") == name:
+            return [layer_class]
         definitions = [d for d in Registry.of("caffe").find(type_) if d.typed]
         definitions.sort(key=lambda d: self.dialect.name not in d.dialects)
         classes: list[Any] = [d.cls for d in definitions]
@@ -167,16 +168,17 @@ class NetSchema:
         for other in every:
             if name and other.message == name:
                 declared.update(other.numbers)
-        given = self.declared.get(name)
-        wanted = [declared.get(self.dialect.name), MESSAGE_NUMBERS.get(name), declared.get(""), *declared.values()]
-        taken: set[int | None] = set(self.numbers.values())
-        taken |= {MESSAGE_NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
-        if MESSAGE_NUMBERS.get(name) in wanted:
-            taken -= {MESSAGE_NUMBERS.get(name)}
-        taken |= {f.number for n, f in self.declared.items() if n != name}
-        unused = next(n for n in range(FIRST_UNDECLARED, FIRST_UNDECLARED + len(taken) + 2) if n not in taken)
-        number = next((n for n in wanted if n and n not in taken), unused)
-        self.numbers[name] = number if given is None else given.number
+        declared_field = self.declared.get(name)
+        usual = MESSAGE_NUMBERS.get(name)
+        preferred = [declared.get(self.dialect.name), usual, declared.get(""), *declared.values()]
+        used: set[int | None] = set(self.numbers.values())
+        used |= {MESSAGE_NUMBERS["input_param"]} if not self.dialect.legacy_inputs else set()
+        if usual in preferred:
+            used -= {usual}
+        used |= {f.number for n, f in self.declared.items() if n != name}
+        unused = next(n for n in range(FIRST_UNDECLARED, FIRST_UNDECLARED + len(used) + 2) if n not in used)
+        number = next((n for n in preferred if n and n not in used), unused)
+        self.numbers[name] = number if declared_field is None else declared_field.number
         return self.numbers[name]
 
 
@@ -185,12 +187,12 @@ def _union(a: Fields, b: Fields) -> Fields:
     number.
     """
     fields = dict(a)
-    taken = {f.number for f in fields.values()}
+    used_numbers = {f.number for f in fields.values()}
     for name, declared in b.items():
         if name not in fields:
-            number = declared.number if declared.number not in taken else max(taken) + 1
+            number = declared.number if declared.number not in used_numbers else max(used_numbers) + 1
             fields[name] = replace(declared, number=number)
-            taken.add(number)
+            used_numbers.add(number)
     return fields
 
 
@@ -237,12 +239,12 @@ def inferred_fields(messages: Iterable[Placed], known: Fields) -> dict[str, Fiel
 
     Inferred fields are numbered in order of occurrence, after the largest known number.
     """
-    given: dict[str, list[Placed]] = {}
+    placed_by_name: dict[str, list[Placed]] = {}
     for place, values in messages:
         for name, value in values.items():
-            given.setdefault(name, []).append((place, value))
+            placed_by_name.setdefault(name, []).append((place, value))
     fields = dict(known)
-    for name, values in given.items():
+    for name, values in placed_by_name.items():
         if name not in fields:
             number = max((f.number for f in fields.values()), default=0) + 1
             fields[name] = inferred_field(name, number, values)
@@ -272,24 +274,24 @@ def _category(value: object) -> str:
     return "an integer" if isinstance(value, (int, np.integer)) else "a number"
 
 
-def _kind(name: str, given: Sequence[Placed]) -> Kind:
+def _kind(name: str, placed: Sequence[Placed]) -> Kind:
     """Return the type that can hold all values of a field. Raises LayerError where there is none."""
     categories: dict[str, Placed] = {}
-    for place, value in given:
+    for place, value in placed:
         categories.setdefault(_category(value), (place, value))
-    values = [value for _, value in given]
+    values = [value for _, value in placed]
     if not categories or (set(categories) <= {"a quoted string", "a word"} and "a quoted string" in categories):
         return "string"
     if set(categories) == {"a message"}:
-        return message_class(name, inferred_fields(given, {}))
+        return message_class(name, inferred_fields(placed, {}))
     if "true or false" in categories and all(map(_is_bool, values)):
         return "bool"
     if "a word" in categories and set(categories) <= {"a word", "an integer"}:
         return _enum(name, values)
     if set(categories) <= {"true or false", "an integer"}:
-        return _integer(name, given)
+        return _integer(name, placed)
     if set(categories) <= {"true or false", "an integer", "a number"}:
-        return _fraction(name, given)
+        return _fraction(name, placed)
     (first, (here, one)), (second, (there, other)) = list(categories.items())[:2]
     elsewhere = there if there != here else "the same layer"
     raise LayerError(
@@ -311,21 +313,21 @@ def _shown(value: object) -> str:
     return shortened(text, 40)
 
 
-def _integer(name: str, given: Sequence[Placed]) -> str:
-    numbers = [int(value) for _, value in given]
+def _integer(name: str, placed: Sequence[Placed]) -> str:
+    numbers = [int(value) for _, value in placed]
     for kind, low, high in _RANGES:
         if low <= min(numbers) and max(numbers) < high:
             return kind
-    place = given[numbers.index(max(numbers))][0]
+    place = placed[numbers.index(max(numbers))][0]
     raise LayerError(
         f"field '{name}' has values from {min(numbers)} to {max(numbers)}; no integer type of protobuf holds both",
         place,
     )
 
 
-def _fraction(name: str, given: Sequence[Placed]) -> str:
+def _fraction(name: str, placed: Sequence[Placed]) -> str:
     """Return "float" if it holds every value exactly, else "double"."""
-    for place, value in given:
+    for place, value in placed:
         with at(place):
             need(
                 not isinstance(value, (int, np.integer)) or int(float(value)) == value,
@@ -333,7 +335,7 @@ def _fraction(name: str, given: Sequence[Placed]) -> str:
                 LayerError,
             )
     with np.errstate(over="ignore"):
-        single = all(float(np.float32(v)) == v or v != v for _, v in given)
+        single = all(float(np.float32(v)) == v or v != v for _, v in placed)
     return "float" if single else "double"
 
 

@@ -83,9 +83,9 @@ class BlobView:
     def reshaped(self, shape: Shape) -> BlobView:
         """Return the view with the value in another shape."""
         before, last = self._split()
-        done = None if 0 in shape else last.reshaped(shape)
-        if done is not None:
-            return before._arranged(done)
+        reshaped = None if 0 in shape else last.reshaped(shape)
+        if reshaped is not None:
+            return before._arranged(reshaped)
         if last.keeps_order and before is not self:
             return before.reshaped(shape)
         return self._arranged(identity(shape))
@@ -123,8 +123,8 @@ class BlobView:
 
     def _arrangements(self) -> list[tuple[Arrangement, Shape]]:
         """Return the steps of a rearrangement, each with the shape before it."""
-        found = [s for s in self.steps if isinstance(s, Arrangement)]
-        return list(zip(found, [self.base, *(s.shape for s in found)]))
+        steps = [s for s in self.steps if isinstance(s, Arrangement)]
+        return list(zip(steps, [self.base, *(s.shape for s in steps)]))
 
 
 def with_size(shape: Shape, axis: int, size: int) -> Shape:

@@ -125,10 +125,10 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> BlobView:
     x = b.materialized(op.inputs[0])
     b.need(b.dialect.name != "opencv" or len(x.base) == 4, f"no deconvolution of {list(x.base)}, only of maps")
     windows = _windows(b, op)
-    wanted = [int(n) for n in op.outputs[0].shape[2:]]
+    output_sizes = [int(n) for n in op.outputs[0].shape[2:]]
     zero_taps = []  # at the end of the kernel, for an output that extends beyond the last window
     for i, n in enumerate(x.base[2:]):
-        missing = windows.begins[i] + wanted[i] - (windows.strides[i] * (n - 1) + windows.extents[i])
+        missing = windows.begins[i] + output_sizes[i] - (windows.strides[i] * (n - 1) + windows.extents[i])
         zero_taps.append(max(0, -(-missing // windows.dilations[i])))
     if any(zero_taps):
         weights = np.pad(weights, [(0, 0), (0, 0), *((0, n) for n in zero_taps)])
@@ -136,14 +136,14 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> BlobView:
     if b.dialect.name == "opencv" and set(windows.dilations) != {1}:
         weights, windows = _undilated(weights, windows)
     full = [s * (n - 1) + e for n, s, e in zip(x.base[2:], windows.strides, windows.extents)]
-    pads = [min(p, f - p - w) for p, f, w in zip(windows.begins, full, wanted)]
+    pads = [min(p, f - p - w) for p, f, w in zip(windows.begins, full, output_sizes)]
     group = int(op["group"])
     outputs = weights.shape[1] * group
     sizes = [f - 2 * p for f, p in zip(full, pads)]
     params = {"convolution_param": convolution(windows, pads, outputs, group, bool(bias))}
     y = b.add("Deconvolution", [x], (x.base[0], outputs, *sizes), params, [weights, *bias])
     offsets = [p - q for p, q in zip(windows.begins, pads)]
-    return crop(b, y, offsets, wanted)
+    return crop(b, y, offsets, output_sizes)
 
 
 def _undilated(weights: Array, windows: Window) -> tuple[Array, Window]:
@@ -249,7 +249,7 @@ def _cheapest_pooling(
         ]
         for high in ways[0]:
             for wide in ways[1]:
-                made = pooled_sizes(
+                output_sizes = pooled_sizes(
                     x.base[2:],
                     windows.kernel,
                     windows.strides,
@@ -258,15 +258,15 @@ def _cheapest_pooling(
                     per_axis=b.dialect.name == "opencv",
                 )
                 scaled = not all(np.allclose(axis.factor, 1, rtol=1e-7) for axis in (high, wide))
-                cost = ((made != counts) + scaled, floor, high.pad + wide.pad)
-                candidates.append((cost, [high, wide], made, floor))
+                cost = ((output_sizes != counts) + scaled, floor, high.pad + wide.pad)
+                candidates.append((cost, [high, wide], output_sizes, floor))
     b.need(
         candidates,
         f"no pooling with windows {windows.kernel} and pads {windows.begins + windows.ends} on a map of "
         f"{list(x.base[2:])}: its pads must be less than the kernel",
     )
-    _, axes, made, floor = min(candidates, key=lambda candidate: candidate[0])
-    return axes, made, floor
+    _, axes, output_sizes, floor = min(candidates, key=lambda candidate: candidate[0])
+    return axes, output_sizes, floor
 
 
 def _divisors(x: BlobView, windows: Window, counts: list[int], op: Op) -> list[Array]:

@@ -148,10 +148,10 @@ class NcnnBuilder:
         """Return a blob with the same data in another shape."""
         if self.shapes[blob] == shape:
             return blob
-        found = self._reshaped.get((blob, shape))
-        if found is None:
-            found = self._reshaped[blob, shape] = self.add("Reshape", [blob], shape, shape_params(shape))
-        return found
+        reshaped = self._reshaped.get((blob, shape))
+        if reshaped is None:
+            reshaped = self._reshaped[blob, shape] = self.add("Reshape", [blob], shape, shape_params(shape))
+        return reshaped
 
     def blob_of_shape(self, value: Value | None, shape: Shape) -> str:
         """Return the blob that holds a value, in the given shape."""

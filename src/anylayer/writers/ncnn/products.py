@@ -67,9 +67,9 @@ def _matmul(b: NcnnBuilder, op: Op) -> list[str]:
     count = math.prod(shape[:-2])
     sides: list[Shape] = []
     for value in (x, y):
-        own = math.prod(value.shape[:-2])
-        require(own in (1, count), f"batches {list(x.shape)} and {list(y.shape)} that broadcast")
-        sides.append(tuple(value.shape[-2:]) if own == 1 else (count, *value.shape[-2:]))
+        batch = math.prod(value.shape[:-2])
+        require(batch in (1, count), f"batches {list(x.shape)} and {list(y.shape)} that broadcast")
+        sides.append(tuple(value.shape[-2:]) if batch == 1 else (count, *value.shape[-2:]))
     result = (*((count,) if count > 1 else ()), *shape[-2:])
     return [b.add("MatMul", [b.blob_of_shape(x, sides[0]), b.blob_of_shape(y, sides[1])], result)]
 
@@ -89,11 +89,11 @@ def _reduce(b: NcnnBuilder, op: Op) -> list[str]:
         require(op.op not in ("ReduceL1", "ReduceL2", "ReduceSumSquare"), "a reduction along axes of size 1")
         return [b.blob(x)]
     shape, place = merge_axes(x.shape, axes)
-    kept = tuple(n for i, n in enumerate(shape) if i not in place.values())
-    params: dict[int, Any] = {0: _REDUCTIONS[op.op], 1: int(not kept), 4: 0, 5: 1}
-    if kept:
+    kept_shape = tuple(n for i, n in enumerate(shape) if i not in place.values())
+    params: dict[int, Any] = {0: _REDUCTIONS[op.op], 1: int(not kept_shape), 4: 0, 5: 1}
+    if kept_shape:
         params[3] = sorted(place.values())
-    return [b.add("Reduction", [b.blob_of_shape(x, shape)], kept or (1,), params)]
+    return [b.add("Reduction", [b.blob_of_shape(x, shape)], kept_shape or (1,), params)]
 
 
 PRODUCTS: dict[str, NcnnLowering] = {
