@@ -18,7 +18,7 @@ from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, use
 from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
-from anylayer.network import Array, Network, Node, Shape, TensorType, need_outputs, need_produced
+from anylayer.network import Array, Function, Network, Node, Shape, TensorType, need_outputs, need_produced
 from anylayer.readers import Option, Reader, is_keras_file, load_reader, networks_in, readers
 from anylayer.readers._recognize import unread
 
@@ -255,7 +255,7 @@ class Net:
         settings = OpenCL(user_file=False)
         return read(main, weights, layers=layers, kernels=settings, **written.reading).compile("numpy")
 
-    def before(self, function: Callable[..., Any], *inputs: Any) -> Net:
+    def before(self, function: Function, *inputs: Any) -> Net:
         """Return a network whose inputs are computed by a NumPy function, for example from a picture.
 
         The function is traced like a layer. It takes one array per new input, of which `inputs` gives an example
@@ -269,7 +269,7 @@ class Net:
         network, definition = function_nodes.before(self.network, function, inputs)
         return Net(network, {**self.user_layers, definition.type: definition}, self.kernels)
 
-    def after(self, function: Callable[..., Any], shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
+    def after(self, function: Function, shapes: Mapping[str, Sequence[int]] | None = None) -> Net:
         """Return a network whose outputs are computed by a NumPy function of its outputs, for example labels.
 
         The function is traced like a layer. Its parameters are outputs of the network: by name where all of them

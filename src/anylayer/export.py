@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,14 @@ import numpy as np
 from anylayer.api import Net, PathLike
 from anylayer.errors import InputError, at, need
 from anylayer.function_nodes import function_name, function_node, input_type, parameter_names
-from anylayer.network import Network
+from anylayer.network import Function, Network
 
 if TYPE_CHECKING:
     from anylayer.convert.conversion import Conversion
 
 
 def export(
-    function: Callable[..., Any],
+    function: Function,
     *inputs: Any,
     path: PathLike,
     format: str | None = None,

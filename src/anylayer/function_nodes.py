@@ -25,7 +25,7 @@ from anylayer.graph.guards import symbolic_trace
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import is_empty, plain
 from anylayer.layer import Definition
-from anylayer.network import Array, Network, Node, TensorType, open_text
+from anylayer.network import Array, DType, Function, Network, Node, TensorType, open_text
 from anylayer.numerics import uniform_noise
 from anylayer.tracing import SizeDependsOnData, trace_checked
 from anylayer.tracing.array import TracedArray, selected
@@ -36,9 +36,7 @@ from anylayer.tracing.record import current_graph
 _OUTSIDE = "<function of the network>"
 
 
-def function_node(
-    function: Callable[..., Any], types: Mapping[str, TensorType]
-) -> tuple[Node, Definition, list[np.dtype[Any]]]:
+def function_node(function: Function, types: Mapping[str, TensorType]) -> tuple[Node, Definition, list[DType]]:
     """Return a node that computes a function, its definition, and the dtypes of its outputs.
 
     The node's inputs are `types`, in the order of the function's parameters. Its outputs are "output", or
@@ -51,12 +49,12 @@ def function_node(
     return Node(name, type_, list(types), outputs, place=place), Definition(type_, cls, place), dtypes
 
 
-def function_name(function: Callable[..., Any]) -> str:
+def function_name(function: Function) -> str:
     """Return the name of a function, or of the class of a callable object."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+def parameter_names(function: Function, count: int) -> list[str]:
     """Return the names of the function's first parameters. Raises InputError where it takes fewer."""
     parameters = _parameters(function)
     if parameters is None:
@@ -72,7 +70,7 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     return names[:count]
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[list[str], int, str | None] | None:
+def _parameters(function: Function) -> tuple[list[str], int, str | None] | None:
     """Return the names of the positional parameters, how many of them are required, and the name of `*args`.
 
     Returns None for a built-in function without a signature.
@@ -116,9 +114,7 @@ def input_type(given: Any) -> TensorType:
     return TensorType.of(shape, dtype)
 
 
-def _layer(
-    function: Callable[..., Any], name: str, types: Sequence[TensorType]
-) -> tuple[list[str], type, list[np.dtype[Any]]]:
+def _layer(function: Function, name: str, types: Sequence[TensorType]) -> tuple[list[str], type, list[DType]]:
     """Return the names of the outputs, a layer class whose `forward` is the function, and the outputs' dtypes."""
     results = Results()
 
@@ -268,7 +264,7 @@ def _shape_of(name: str, output: Any) -> tuple[int, ...]:
     return len(output), *next(iter(shapes), ())
 
 
-def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Network, Definition]:
+def before(network: Network, function: Function, inputs: Sequence[Any]) -> tuple[Network, Definition]:
     """Return a network whose inputs are computed by a function, and the definition of the function's node.
 
     inputs: an example array, or a pair (shape, dtype), per parameter of the function. The function's results are
@@ -278,7 +274,7 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     types = dict(zip(parameter_names(function, len(inputs)), map(input_type, inputs)))
     node, definition, dtypes = function_node(function, types)
     with at(node.place):
-        fed = _matched(node.outputs, list(network.inputs), "input")
+        fed = _names_for(node.outputs, list(network.inputs), "input")
         for name, dtype in zip(fed, dtypes):
             expected = network.input_dtype(name)
             rule = f"returns {dtype} for the network's input '{name}', which is {expected}"
@@ -305,7 +301,7 @@ def before(network: Network, function: Callable[..., Any], inputs: Sequence[Any]
     return replace(network, **changes), definition
 
 
-def _of_dtype(value: object, dtype: np.dtype[Any]) -> Array:
+def _of_dtype(value: object, dtype: DType) -> Array:
     """Return numbers as an array of a dtype. Raises InputError for others, and for those that the dtype lacks: a
     fraction as an integer, 1e300 as float32.
     """
@@ -354,7 +350,7 @@ def with_constants(network: Network, values: Mapping[str, object], users: dict[s
 
 
 def after(
-    network: Network, function: Callable[..., Any], output_types: Mapping[str, TensorType | None]
+    network: Network, function: Function, output_types: Mapping[str, TensorType | None]
 ) -> tuple[Network, Definition]:
     """Return a network whose outputs are computed by a function of its outputs, and the definition of the node.
 
@@ -376,7 +372,7 @@ def after(
     return replace(network, nodes=[*network.nodes, node], outputs=outputs), definition
 
 
-def _matched(results: Sequence[str], names: Sequence[str], what: str) -> list[str]:
+def _names_for(results: Sequence[str], names: Sequence[str], what: str) -> list[str]:
     """Return the names that results stand for: their own where they are names of the network, else in order."""
     unnamed = results[0] in ("output", "output0") and not any(name in names for name in results)
     if unnamed:

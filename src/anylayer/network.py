@@ -8,7 +8,7 @@ place, the last version of the blob keeps its name, and each earlier version is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -19,6 +19,8 @@ from numpy.typing import DTypeLike, NDArray
 from anylayer.errors import FileError, InputError, NetworkError, at, need, wording
 
 Array = NDArray[Any]
+DType = np.dtype[Any]
+Function = Callable[..., Any]
 Shape = tuple[int, ...]
 MAX_VALUES = 2**31 - 1
 """Values of one array, and so the largest size of an axis: engines and files count in int32."""
@@ -34,7 +36,7 @@ class TensorType:
     """
 
     shape: Shape
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float32))
+    dtype: DType = field(default_factory=lambda: np.dtype(np.float32))
     elements: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -260,9 +262,9 @@ class Network:
     weights: str = ""
     notes: list[str] = field(default_factory=list)
     preprocess: dict[str, Preprocess] = field(default_factory=dict)
-    dtype: np.dtype[Any] | None = None
+    dtype: DType | None = None
     open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
-    dtypes: dict[str, np.dtype[Any]] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
     channel_orders: dict[str, str] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
@@ -270,7 +272,7 @@ class Network:
     sizes: ChecksSizes | None = None
     weights_file: str = "weights file"
 
-    def input_dtype(self, name: str) -> np.dtype[Any]:
+    def input_dtype(self, name: str) -> DType:
         """Return the dtype of an input, also of one whose type is None."""
         kind = self.inputs[name]
         return kind.dtype if kind is not None else self.dtypes.get(name, np.dtype(np.float32))

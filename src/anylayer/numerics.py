@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, DType, TensorType
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-6, "float16": 3e-3}
 """The tolerance for one operator or layer, by dtype, relative to the largest absolute value of an output. Integers
@@ -27,7 +26,7 @@ _MIN_SCALE = 1e-6
 """The scale of an output whose values are all smaller."""
 
 
-def tolerance_for(dtype: np.dtype[Any], *, deep: bool = False) -> float:
+def tolerance_for(dtype: DType, *, deep: bool = False) -> float:
     """Return the tolerance for an output of a dtype: of one layer, or of a network with many layers (`deep`).
 
     float64 has the tolerance of float32, because some engines compute it in float32.

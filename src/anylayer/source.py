@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
 from anylayer.layer import Bound
 from anylayer.layer.native import NativeNode
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, DType, Network, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.graph.open_sizes import OpenSizes
@@ -141,7 +139,7 @@ class Written:
     settings: list[Path] = field(default_factory=list)
     by_sample: str = ""
     precision: str = "float32"
-    io: np.dtype[Any] | None = None
+    io: DType | None = None
 
 
 def other_outputs(source: Source) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anylayer.engines import general, load_engine
 from anylayer.graph import Graph
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, Function, TensorType
 from anylayer.numerics import TOLERANCE, absolute_errors, difference_text, scale_of
 from anylayer.tracing import trace
 
@@ -43,7 +43,7 @@ def assert_same(actual: Array, want: Array, what: str = "", tolerance: float | N
 
 
 def check_function(
-    function: Callable[..., Any],
+    function: Function,
     *inputs: Array,
     engines: Sequence[str] | None = None,
     tolerance: float | None = None,

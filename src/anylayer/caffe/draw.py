@@ -62,15 +62,15 @@ def dot(caffe_net: Any, rankdir: str = "LR", phase: int | None = None, display_l
     """Return a network as a graph in DOT."""
     need(rankdir in _DIRECTIONS, f"rankdir must be one of {', '.join(_DIRECTIONS)}, got {rankdir!r}", InputError)
     layers = [layer for layer in caffe_net.layer or caffe_net.layers if phase is None or _takes_part(layer, phase)]
-    lines = [f"digraph {_quoted(caffe_net.name or 'Net')} {{", f"  rankdir={rankdir};"]
+    lines = [f"digraph {_quote(caffe_net.name or 'Net')} {{", f"  rankdir={rankdir};"]
     blobs: dict[str, None] = dict.fromkeys(caffe_net.input)
     for i, layer in enumerate(layers):
         in_place = list(layer.bottom) == list(layer.top)
         style = _ACTIVATION if in_place else _LAYER
-        lines.append(f"  layer{i} [label={_quoted(_label(layer, display_lrm))}, {style}];")
+        lines.append(f"  layer{i} [label={_quote(_label(layer, display_lrm))}, {style}];")
         blobs.update(dict.fromkeys([*layer.bottom, *layer.top]))
     numbers = {name: i for i, name in enumerate(blobs)}
-    lines += [f"  blob{i} [label={_quoted(name)}, {_BLOB}];" for name, i in numbers.items()]
+    lines += [f"  blob{i} [label={_quote(name)}, {_BLOB}];" for name, i in numbers.items()]
     lines += [line for i, layer in enumerate(layers) for line in _edges(i, layer, numbers)]
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -97,7 +97,7 @@ def _edges(index: int, layer: Any, numbers: dict[str, int]) -> Iterator[str]:
         yield f"  layer{index} -> blob{numbers[top]};"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     r"""Return a text as a string of DOT. A line break becomes \n, which Graphviz centers."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

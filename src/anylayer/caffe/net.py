@@ -403,7 +403,7 @@ class Net(api.Net):
             for i, (target, source) in enumerate(zip(blobs, theirs, strict=True)):
                 need(
                     target.shape == source.shape,
-                    f"layer '{name}': blob {i} has shape {target.shape} here, {taken.shape} in the other network",
+                    f"layer '{name}': blob {i} has shape {target.shape} here, {source.shape} in the other network",
                     InputError,
                 )
             blobs[:] = theirs

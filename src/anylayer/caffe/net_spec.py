@@ -227,20 +227,20 @@ def _words(cls: type[Message]) -> dict[str, int]:
 def _assign(layer: LayerParameter, name: str, value: Any) -> None:
     """Set a field of a layer: in its own parameter message if that declares it, otherwise in the layer."""
     if name in ("name", "type", "bottom", "top"):
-        classes = [] if name.endswith("param") else _declared(layer.type, own_message(layer.type))
+        classes = [] if name.endswith("param") else _declaring_classes(layer.type, own_message(layer.type))
         if not any(name in cls.fields for cls in classes):
             setattr(layer, name, value)
             return
     if name.endswith("param"):
         layer.fields[name] = (
-            _typed(value, LAYER_FIELDS[name]) if name in LAYER_FIELDS else _message(layer.type, name, value)
+            _convert(value, LAYER_FIELDS[name]) if name in LAYER_FIELDS else _message(layer.type, name, value)
         )
         return
     message = own_message(layer.type)
-    declared = _declared(layer.type, message)
+    declared = _declaring_classes(layer.type, message)
     declared_field = next((cls.fields[name] for cls in declared if name in cls.fields), None)
     if declared_field is None and name in LAYER_FIELDS:
-        layer.fields[name] = _typed(value, LAYER_FIELDS[name])
+        layer.fields[name] = _convert(value, LAYER_FIELDS[name])
         return
     fields = dict.fromkeys(n for cls in declared for n in cls.fields)
     need(
@@ -249,11 +249,11 @@ def _assign(layer: LayerParameter, name: str, value: Any) -> None:
         InputError,
     )
     with at(f"parameter '{name}'"):
-        typed = _as_python(value) if declared_field is None else _typed(value, declared_field)
+        typed = _as_python(value) if declared_field is None else _convert(value, declared_field)
     layer.fields.setdefault(message, {})[name] = typed
 
 
-def _declared(type_name: str, message: str) -> list[type[Message]]:
+def _declaring_classes(type_name: str, message: str) -> list[type[Message]]:
     """Return the classes that declare a parameter message for a layer type."""
     classes = [d.layer_class for d in Registry.of("caffe").find(type_name) if d.typed]
     if message in MESSAGE_CLASSES:
@@ -263,22 +263,22 @@ def _declared(type_name: str, message: str) -> list[type[Message]]:
 
 def _message(type_name: str, name: str, value: Any) -> Any:
     """Return a parameter message that is given as a dict, with values of the declared types."""
-    declared = _declared(type_name, name)
+    declared = _declaring_classes(type_name, name)
     if not declared:
         every = [d.layer_class for d in Registry.of("caffe").definitions() if d.typed]
         declared = [cls for cls in every if cls.message == name]
     if not declared or not isinstance(value, Mapping):
         return _as_python(value)
     fitting = next((c for c in declared if set(value) <= set(c.fields)), declared[0])
-    return _typed(value, Field(0, fitting, name=name))
+    return _convert(value, Field(0, fitting, name=name))
 
 
-def _typed(value: Any, declared: Field) -> Any:
+def _convert(value: Any, declared: Field) -> Any:
     """Return a Python value as a value of a declared field. A repeated field takes one value as well as a list."""
     value = _as_python(value)
     if declared.repeated:
         one = replace(declared, repeated=False)
-        return [_typed(v, one) for v in (value if isinstance(value, list) else [value])]
+        return [_convert(v, one) for v in (value if isinstance(value, list) else [value])]
     kind = declared.kind
     if not (isinstance(kind, type) and issubclass(kind, Message)):
         return declared.convert(value)
@@ -292,7 +292,7 @@ def _typed(value: Any, declared: Field) -> Any:
             InputError,
         )
         with at(f"parameter '{name}'"):
-            converted[name] = _typed(inner, kind.fields[name])
+            converted[name] = _convert(inner, kind.fields[name])
     return converted
 
 

@@ -98,13 +98,13 @@ class EngineStage:
 
     def _results(self, names: frozenset[str]) -> dict[str, Array]:
         """Compute the blobs in `names` from the inputs of the last run."""
-        model = self._models.get(names) or self._compiled(names)
+        model = self._models.get(names) or self._compile(names)
         arrays = self._arrays.get(names)
         if arrays is None:
             arrays = self._arrays[names] = [self._given[name] for name in model.inputs]
         return model.run(arrays)
 
-    def _compiled(self, names: frozenset[str]) -> Model:
+    def _compile(self, names: frozenset[str]) -> Model:
         """Compile the stage for the blobs in `names`, in the order of the layers."""
         self._network.inputs = {value: TensorType.of(array.shape) for value, array in self._given.items()}
         outputs = {name: value for name, value in self.values.items() if name in names}

@@ -22,13 +22,14 @@ from anylayer.folders import modules
 from anylayer.inspect.tables import Column, table
 from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Registry
+from anylayer.network import Function
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from anylayer import Net
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Function)
 
 _FIRST, _LAST = ("-i", "-o", "-l", "-e"), ("-q", "--debug", "--help")
 """The options that --help lists first, and those that it lists last."""
@@ -235,7 +236,7 @@ def to_open_shapes(
     return shapes
 
 
-def _shape_option(callback: Callable[..., Any], more: str) -> Callable[[F], F]:
+def _shape_option(callback: Function, more: str) -> Callable[[F], F]:
     return click.option(
         "--shape",
         "shapes",

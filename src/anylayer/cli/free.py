@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from anylayer.network import Function
+
+F = TypeVar("F", bound=Function)
 
 Assumed = Mapping[str, Sequence[tuple[int, ...]] | str | None]
 """The --assume-free options: layer type -> the shapes of its outputs, "same", or None."""

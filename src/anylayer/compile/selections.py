@@ -72,7 +72,7 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: 
             return plain
 
     def again(recorded: SymbolicTrace) -> Graph:
-        return trace([_sized(t, recorded) for t in types])
+        return trace([_with_symbols(t, recorded) for t in types])
 
     def traced(turn: int) -> Trace:
         with symbolic_trace({}, turn=turn) as recorded:
@@ -119,11 +119,11 @@ def with_sizes(x: Any, kind: TensorType) -> Any:
     trace = current_trace.get()
     if trace is None or trace.turn is None or kind.elements is None:
         return x
-    elements = _sized(kind, trace).elements
+    elements = _with_symbols(kind, trace).elements
     return hold(running_graph(), sized_array(elements or (), kind.dtype, kind.shape))
 
 
-def _sized(kind: TensorType, trace: SymbolicTrace) -> TensorType:
+def _with_symbols(kind: TensorType, trace: SymbolicTrace) -> TensorType:
     """Return the type of an input with symbolic sizes in place of its Dims."""
 
     def size(d: Any) -> Any:

@@ -25,7 +25,7 @@ from anylayer.graph.reals import Real
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import Size, holds_symbolic
-from anylayer.network import MAX_VALUES, Array
+from anylayer.network import MAX_VALUES, Array, DType
 from anylayer.optimize.simplify import simplify
 from anylayer.tracing.primitives import ONNX_TYPES
 
@@ -335,7 +335,7 @@ class SizeOperators:
             self.made[key] = self._array(elements, np.dtype(dtype), tuple(shape))
         return self.made[key]
 
-    def _array(self, elements: Sequence[Element], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Value:
+    def _array(self, elements: Sequence[Element], dtype: DType, shape: tuple[int, ...]) -> Value:
         real = any(isinstance(e, (Real, float)) for e in elements)
         kind = _FLOAT64 if real else _INT64
         parts = [self._element(e, kind) for e in elements]
@@ -350,13 +350,13 @@ class SizeOperators:
         target = self.graph.constant(np.array(shape, np.int64))
         return self.graph.emit("Reshape", [value, target], [(shape, dtype)], place="", scope="")[0]
 
-    def _emit(self, op: str, inputs: Sequence[Value], n: int, dtype: np.dtype[Any], **attrs: Any) -> Value:
+    def _emit(self, op: str, inputs: Sequence[Value], n: int, dtype: DType, **attrs: Any) -> Value:
         return self.graph.emit(op, inputs, [((n,), dtype)], attrs, place="", scope="")[0]
 
-    def _cast(self, x: Value, dtype: np.dtype[Any]) -> Value:
+    def _cast(self, x: Value, dtype: DType) -> Value:
         return self._emit("Cast", [x], int(x.shape[0]), dtype, to=ONNX_TYPES[dtype])
 
-    def _element(self, e: Element, dtype: np.dtype[Any]) -> Value:
+    def _element(self, e: Element, dtype: DType) -> Value:
         if isinstance(e, Real):
             return self._real(e)
         value = self.expression(e) if isinstance(e, Expression) else self.graph.constant(np.array([e], dtype))

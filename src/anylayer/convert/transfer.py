@@ -292,7 +292,7 @@ def _depthwise(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
 def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
     _need_type(layer, "InnerProduct")
     kernel = node.blobs[0]
-    shape = _flattened(pair, node.inputs[0], set())
+    shape = _shape_before_flatten(pair, node.inputs[0], set())
     if shape is not None and len(shape) == 3:
         height, width, channels = shape
         need(
@@ -308,7 +308,7 @@ def _dense(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
 _KEEP_SHAPE = ("Dropout", "SpatialDropout2D", "GaussianNoise", "Activation", "ReLU", "LeakyReLU", "ELU", "Softmax")
 
 
-def _flattened(pair: _Pair, value: str, seen: set[str]) -> Shape | None:
+def _shape_before_flatten(pair: _Pair, value: str, seen: set[str]) -> Shape | None:
     """Return the shape (H, W, C) that was flattened before a value; None where nothing was, or channels-first.
     Raise LayerError if something else than elementwise layers follows."""
     seen.add(value)
@@ -320,7 +320,7 @@ def _flattened(pair: _Pair, value: str, seen: set[str]) -> Shape | None:
         if producer.type not in _KEEP_SHAPE:
             is_weighted = bool(producer.blobs) and producer.type not in ("BatchNormalization", "PReLU")
             values = [] if is_weighted else [v for v in producer.inputs if v not in seen]
-            shapes = [_flattened(pair, v, seen) for v in values]
+            shapes = [_shape_before_flatten(pair, v, seen) for v in values]
             need(not any(_is_map(s) for s in shapes), f"{_ORDER}{producer.name}'")
             return None
         value = producer.inputs[0]
@@ -332,7 +332,7 @@ def _is_map(shape: Shape | None) -> bool:
 
 
 def _need_no_flattened_map(pair: _Pair, node: Node, size: int) -> None:
-    shape = _flattened(pair, node.inputs[0], set())
+    shape = _shape_before_flatten(pair, node.inputs[0], set())
     need(
         shape is None or not _is_map(shape) or math.prod(shape) != size,
         "its weights after Flatten are in the order (H, W, C) and cannot be transferred",

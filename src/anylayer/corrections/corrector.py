@@ -20,9 +20,9 @@ from anylayer.graph.facts import values_before
 from anylayer.graph.intervals import Intervals, intervals_of_body
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.optimize.order import CORRECTED, load_rules
-from anylayer.optimize.rules import ANY, END, RULES, Function, Rewriter, Rule, RuleLog, chooser
+from anylayer.optimize.rules import ANY, END, RULES, Rewriter, Rule, RuleLog, chooser
 from anylayer.optimize.simplify import lowered
 
 if TYPE_CHECKING:

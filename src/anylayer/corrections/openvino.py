@@ -15,7 +15,7 @@ from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.operators import RECURRENT, REDUCTIONS
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
 from anylayer.optimize.rules import ANY, END, rule
@@ -300,7 +300,7 @@ def _range(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, o.op, safe, **o.attrs)
 
 
-def _leads_to_limit(new: Corrector, dtype: np.dtype[Any]) -> bool:
+def _leads_to_limit(new: Corrector, dtype: DType) -> bool:
     """Return whether the start, limit and delta of a Range are integers, and delta leads from start to limit."""
     start, limit, delta = (new.interval(i) for i in range(3))
     rises = delta[0] > 0 and start[1] <= limit[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.network import Array, Shape
+from anylayer.network import Array, DType, Shape
 
 _MAX_ARRAYS = 3  # per pool
 _MAX_BYTES = 1 << 26  # of an array that is kept
@@ -29,7 +29,7 @@ class ArrayHolder:
 
     __slots__ = ("array", "kept", "tensor", "unused")
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any], wrap: Callable[[Array], Any]) -> None:
+    def __init__(self, shape: Shape, dtype: DType, wrap: Callable[[Array], Any]) -> None:
         self.array: Array = np.empty(shape, dtype)
         self.tensor = wrap(self.array)
         self.kept = False
@@ -43,9 +43,7 @@ class Recycled:
     It serves one thread, and keeps at most three arrays of at most 64 MiB each.
     """
 
-    def __init__(
-        self, shape: Shape, dtype: np.dtype[Any], wrap: Callable[[Array], Any] = lambda array: None
-    ) -> None:
+    def __init__(self, shape: Shape, dtype: DType, wrap: Callable[[Array], Any] = lambda array: None) -> None:
         self._new = partial(ArrayHolder, shape, dtype, wrap)
         self._kept: list[ArrayHolder] = []
         self._most = _MAX_ARRAYS if can_recycle(shape, dtype) else 0
@@ -62,6 +60,6 @@ class Recycled:
         return holder
 
 
-def can_recycle(shape: Shape, dtype: np.dtype[Any]) -> bool:
+def can_recycle(shape: Shape, dtype: DType) -> bool:
     """Return whether arrays of this shape and dtype are kept for reuse."""
     return _COUNTS_ARE_EXACT and math.prod(shape) * dtype.itemsize <= _MAX_BYTES

@@ -29,7 +29,7 @@ from anylayer.graph.sizes import is_static
 from anylayer.kernels.embedding import EmbeddedLibrary, Errors, is_embeddable
 from anylayer.layer.native import NativeNode
 from anylayer.libraries.openvino import ov, read_onnx, shared_core
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.writers._onnx_model import Lifted, to_onnx
 from anylayer.writers.openvino import unsupported
 
@@ -258,9 +258,7 @@ class _Request:
     21 us if its tensors are set in each call.
     """
 
-    def __init__(
-        self, model: Any, places: Sequence[int | None], dtypes: Sequence[np.dtype[Any]], waits: bool
-    ) -> None:
+    def __init__(self, model: Any, places: Sequence[int | None], dtypes: Sequence[DType], waits: bool) -> None:
         self._request = model.create_infer_request()
         self._infer = partial(_infer_and_wait if waits else _infer, self._request)
         self._dtypes = list(dtypes)
@@ -407,7 +405,7 @@ def _tiny(graph: Graph) -> bool:
     return count <= _TINY_VALUES
 
 
-def _fixed_shape(port: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], int] | None:
+def _fixed_shape(port: Any, dtype: DType) -> tuple[tuple[int, ...], int] | None:
     """Return the shape of an input or output, and its bytes.
 
     None where its size is dynamic, or where OpenVINO has another dtype than `dtype`.

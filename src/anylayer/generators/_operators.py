@@ -94,7 +94,7 @@ class Operators:
             self._values[name] = graph.input(name, kind.shape, kind.dtype)
         for t in self._source.nodes:
             with at(t.node.place):
-                results = self._called(graph, t) if t.node.type in self._types else self._inlined(graph, t)
+                results = self._called(graph, t) if t.node.type in self._types else self._inline(graph, t)
             for name, value in zip(t.node.outputs, results):
                 self._values[name] = value
                 if value.const is None and value not in graph.inputs:
@@ -102,7 +102,7 @@ class Operators:
         graph.outputs = [v for name in self._source.outputs.values() if (v := self._values[name]) is not None]
         return graph
 
-    def _inlined(self, graph: Graph, t: TracedNode) -> list[Value]:
+    def _inline(self, graph: Graph, t: TracedNode) -> list[Value]:
         if t.body is None:
             return [graph.constant(t.constants[i], trusted=True) for i in range(len(t.node.outputs))]
         values = [self._values[name] for name in t.node.inputs]
@@ -111,7 +111,7 @@ class Operators:
     def _called(self, graph: Graph, t: TracedNode) -> list[Value]:
         """Add a layer as a call of its operator. A layer whose outputs are constant stays a constant."""
         if t.body is None:
-            return self._inlined(graph, t)
+            return self._inline(graph, t)
         values = [self._values[name] for name in t.node.inputs]
         need(None not in values, "an optional input is absent, which operators in C++ do not support")
         for kind in (*t.inputs, *t.outputs):

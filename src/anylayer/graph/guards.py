@@ -27,7 +27,7 @@ from anylayer.graph.expressions import (
 )
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.reals import Real
-from anylayer.network import MAX_VALUES
+from anylayer.network import MAX_VALUES, Function
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -179,7 +179,7 @@ class SymbolicTrace:
     alike: dict[str, Expression] = field(default_factory=dict)
     fixes: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
-    repeat: Callable[..., Any] = lambda items, n: NotImplemented
+    repeat: Function = lambda items, n: NotImplemented
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
     _state: tuple[Any, ...] = ()

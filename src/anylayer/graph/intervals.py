@@ -18,6 +18,7 @@ from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import EXTREMES, SELECTS
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
+from anylayer.network import DType
 
 Number = int | float
 Interval = tuple[Number, Number]
@@ -32,7 +33,7 @@ _RANGE_DIGITS = 8 * float(np.finfo(np.float32).eps)
 Sigmoid is 9e-8."""
 
 
-def of_dtype(dtype: np.dtype[Any]) -> Interval:
+def of_dtype(dtype: DType) -> Interval:
     """Return the interval of all values of a dtype."""
     if dtype.kind == "b":
         return 0, 1
@@ -42,7 +43,7 @@ def of_dtype(dtype: np.dtype[Any]) -> Interval:
     return _ANY
 
 
-def is_wide(dtype: np.dtype[Any]) -> bool:
+def is_wide(dtype: DType) -> bool:
     """Return whether a dtype holds integers of 64 bits."""
     return dtype.kind in "iu" and dtype.itemsize == 8
 
@@ -122,7 +123,7 @@ class Intervals:
         """Return a number that no element of a value is below; -inf for an absent value."""
         return -math.inf if value is None else self.of(value)[0]
 
-    def _within(self, interval: Interval, dtype: np.dtype[Any]) -> Interval:
+    def _within(self, interval: Interval, dtype: DType) -> Interval:
         return _intersection(interval, INT32) if self.is_narrow and is_wide(dtype) else interval
 
     def _of(self, op: Op, value: Value) -> Interval:

@@ -22,7 +22,7 @@ from anylayer.graph.guards import SelectionKey
 from anylayer.graph.place import refusal, user_place
 from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.graph.symbolic import Size
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, DType, TensorType
 
 OPSET = 18
 _SMALL = 4096
@@ -40,7 +40,7 @@ class Value:
 
     name: str
     shape: tuple[Any, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     const: Array | None = None
     elements: tuple[Any, ...] | None = None
 
@@ -211,7 +211,7 @@ class Graph:
         """Reserve these names, so that no output of a later operator gets one of them."""
         self._names.update(names)
 
-    def input(self, name: str, shape: Sequence[Any], dtype: np.dtype[Any]) -> Value:
+    def input(self, name: str, shape: Sequence[Any], dtype: DType) -> Value:
         """Append an input and return its value."""
         self._names.add(name)
         value = Value(name, tuple(shape), dtype)

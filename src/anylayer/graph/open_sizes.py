@@ -7,7 +7,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from anylayer.errors import InputError, need
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import Guard
 from anylayer.graph.symbolic import new_size
-from anylayer.network import MAX_VALUES, TensorType
+from anylayer.network import MAX_VALUES, DType, Function, TensorType
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|([-+*]))")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -40,7 +40,7 @@ class OpenSizes:
     guards: tuple[Guard, ...] = ()
     texts: tuple[str, ...] = ()
     traced: tuple[Mapping[str, int], ...] = ()
-    dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    dtypes: Mapping[str, DType] = field(default_factory=dict)
 
     def allow(self, symbols: Mapping[str, int]) -> bool:
         """Return whether the values of the symbols lie in their ranges and fulfil the conditions."""
@@ -185,7 +185,7 @@ _MAX_LENGTH = 100_000
 
 
 def parse_sizes(
-    shapes: Mapping[str, Sequence[Any]], dtypes: Mapping[str, np.dtype[Any]] | None = None
+    shapes: Mapping[str, Sequence[Any]], dtypes: Mapping[str, DType] | None = None
 ) -> OpenSizes | None:
     """Return the shapes that have open sizes, or None if there are none. dtypes: see OpenSizes.
 
@@ -285,12 +285,12 @@ def solved(e: Expression, name: str) -> tuple[int, int] | None:
 
 _MAX_CONDITION = 2000
 """The largest number of characters of a condition that are read."""
-_OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
+_OPERATIONS: dict[type[ast.AST], Function] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Function] = {
     "min": min, "max": max, "floor": math.floor, "ceil": math.ceil, "round": round, "sqrt": math.sqrt,
     "abs": abs,
 }  # fmt: skip

@@ -6,7 +6,7 @@ Images are (H, W) or (H, W, C), as in OpenCV. As there, a result with one channe
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from anylayer import ops
 from anylayer.errors import LayerError, need
 from anylayer.images.preprocess import to_gray
 from anylayer.images.resize import resize as resize_linear
-from anylayer.network import Array
+from anylayer.network import Array, Function
 
 _NEAREST, _LINEAR, _CUBIC = 0, 1, 2
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
@@ -286,7 +286,7 @@ def _need_dtype(what: str, image: Array, *dtypes: Any) -> None:
     need(image.dtype in dtypes, f"{what} of {image.dtype} cannot be recorded; {names} can", LayerError)
 
 
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+FUNCTIONS: Mapping[str, Function] = {
     "resize": resize,
     "cvtColor": cvtColor,
     "copyMakeBorder": copyMakeBorder,

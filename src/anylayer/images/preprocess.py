@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import InputError, need, plural, wording
 from anylayer.graph.symbolic import Size
 from anylayer.images.resize import resize  # by its name, so that the tracer follows it at open sizes
-from anylayer.network import Array, Preprocess, TensorType, open_text
+from anylayer.network import Array, DType, Preprocess, TensorType, open_text
 
 _GRAY = (3735, 19235, 9798)
 """OpenCV's weights of B, G, R for gray, in multiples of 1 / 32768."""
@@ -201,7 +200,7 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     return x, place
 
 
-def as_input(image: Array, channels_last: bool, dtype: np.dtype[Any]) -> Array:
+def as_input(image: Array, channels_last: bool, dtype: DType) -> Array:
     """Return a preprocessed image (C, H, W) as an input (1, C, H, W), or (1, H, W, C) with `channels_last`."""
     return np.ascontiguousarray(np.moveaxis(image, -3, -1) if channels_last else image, dtype)[None]
 

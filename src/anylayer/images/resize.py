@@ -49,7 +49,7 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
         used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
         once, both = rows(used), where.reshape(2, -1)
         upper, lower = once[..., both[0], :, :], once[..., both[1], :, :]
-    blended: Array = ((_weighted(b0, upper) + _weighted(b1, lower) + 2) >> 2).astype(np.uint8)
+    blended: Array = ((_weigh(b0, upper) + _weigh(b1, lower) + 2) >> 2).astype(np.uint8)
     return blended
 
 
@@ -58,7 +58,7 @@ def _resized_numbers(image: Array, size: tuple[int, int], factor: float | None) 
     height, width = image.shape[:2]
     steps = _step(height, size[0], factor), _step(width, size[1], factor)
     if steps == (2, 2):
-        return _halved(image, size)
+        return _halve(image, size)
     (rows, at_y), (columns, at_x) = (_positions(target, step) for target, step in zip(size, steps))
     at_x[(columns < 0) | (columns >= width - 1)] = 0  # OpenCV moves these taps of columns, but no taps of rows
     left = np.clip(columns, 0, width - 1)
@@ -73,7 +73,7 @@ def _resized_numbers(image: Array, size: tuple[int, int], factor: float | None) 
     return blended if image.dtype == np.float32 else np.rint(blended).astype(image.dtype)
 
 
-def _halved(image: Array, size: tuple[int, int]) -> Array:
+def _halve(image: Array, size: tuple[int, int]) -> Array:
     """Return the means of 2 x 2 pixels, which OpenCV computes where both sizes are halved.
 
     At the end of an odd number of pixels, one pixel counts twice.
@@ -92,7 +92,7 @@ def _pairs(count: int, size: int) -> list[NDArray[np.intp]]:
     return [np.minimum(np.arange(size) * 2 + i, count - 1) for i in (0, 1)]
 
 
-def _weighted(weight: Array, line: Array) -> Any:
+def _weigh(weight: Array, line: Array) -> Any:
     """Return (weight * line) >> 16 without numbers beyond 24 bits, which OpenVINO would round."""
     high = line >> 8
     return (weight * high + ((weight * (line - (high << 8))) >> 8)) >> 8
@@ -105,7 +105,7 @@ def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array,
     if isinstance(source, Size) and factor is None:
         return _integer_taps(source, target)
     first, second = _positions(target, _step(source, target, factor))
-    return first, _fixed(np.float32(1) - second), _fixed(second)
+    return first, _to_fixed_point(np.float32(1) - second), _to_fixed_point(second)
 
 
 def _step(source: int, target: int, factor: float | None) -> float:
@@ -120,7 +120,7 @@ def _positions(target: int, step: float) -> tuple[Array, Array]:
     return first.astype(np.int64), position - first
 
 
-def _fixed(weight: Array) -> Array:
+def _to_fixed_point(weight: Array) -> Array:
     fixed: Array = np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
     return fixed
 
@@ -135,21 +135,21 @@ def _integer_taps(source: int, target: int) -> tuple[Array, Array, Array]:
     """
     whole = 2 * target
     sizes = np.full(target, source)
-    first, rest = _divided(sizes * (2 * np.arange(target) + 1) + target, whole)  # the position plus 1
+    first, rest = _divide(sizes * (2 * np.arange(target) + 1) + target, whole)  # the position plus 1
     first = first - 1
     exponent = (first[:, None] >= 2 ** np.arange(1, 24)).astype(np.int64).sum(1)
     bits = 23 - np.arange(24)
     coarse, fine, unused = (
         np.take(2 ** np.clip(n, 0, None), exponent) for n in (np.minimum(bits, _BITS), bits - _BITS, _BITS - bits)
     )
-    high, rest = _divided(rest * coarse, whole)  # in two steps, because of the 32 bits
-    low, rest = _divided(rest * fine, whole)
-    fraction, rest = _divided(_to_even(high * fine + low, rest, whole), fine)
+    high, rest = _divide(rest * coarse, whole)  # in two steps, because of the 32 bits
+    low, rest = _divide(rest * fine, whole)
+    fraction, rest = _divide(_to_even(high * fine + low, rest, whole), fine)
     weight = (_to_even(fraction, rest, fine) * unused).astype(np.int32)
     return first, (1 << _BITS) - weight, weight
 
 
-def _divided(number: Array, by: Any) -> tuple[Array, Array]:
+def _divide(number: Array, by: Any) -> tuple[Array, Array]:
     """Return the quotient and the rest of a division, also where an engine divides integers in float32."""
     quotient = number // by
     rest = number - quotient * by

@@ -19,7 +19,7 @@ from anylayer.inspect.costs import Steered
 from anylayer.layer import Definition
 from anylayer.layer.bound import shapes_only, stated_types
 from anylayer.layer.native import NativeProgram
-from anylayer.network import ABSENT, Array, Network, Node, Shape, TensorType
+from anylayer.network import ABSENT, Array, DType, Network, Node, Shape, TensorType
 from anylayer.source import TracedNode
 
 SAME = "same"
@@ -81,7 +81,7 @@ class FreeType:
         self,
         node: Node,
         types: Sequence[TensorType],
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> FreeLayer:
         """Make a stub for a node. Raises LayerError where the shapes of its outputs are not known."""

@@ -37,7 +37,7 @@ def library(source: str, compiler: Sequence[str], flags: Sequence[str] = ()) -> 
     key = _key(source, compiler, flags)
     with _lock:
         if key not in _loaded:
-            _loaded[key] = _found(key) or _built(key, source, compiler, flags)
+            _loaded[key] = _load_cached(key) or _build(key, source, compiler, flags)
         return _loaded[key]
 
 
@@ -53,7 +53,7 @@ def _version(compiler: tuple[str, ...]) -> str:
     return process.stdout
 
 
-def _found(key: str) -> ctypes.CDLL | None:
+def _load_cached(key: str) -> ctypes.CDLL | None:
     """Return a library of the cache folder, or None. A file whose content does not match the hash in its name is
     deleted.
     """
@@ -75,7 +75,7 @@ def _file_name(key: str, content: bytes) -> str:
     return f"{key}-{hashlib.sha256(content).hexdigest()}.so"
 
 
-def _built(key: str, source: str, compiler: Sequence[str], flags: Sequence[str]) -> ctypes.CDLL:
+def _build(key: str, source: str, compiler: Sequence[str], flags: Sequence[str]) -> ctypes.CDLL:
     """Build a library in a temporary folder, move it to the cache folder if there is one, and load it."""
     place = cache_folder("cpp")
     with TemporaryDirectory(prefix=".build-", dir=place) as temporary:

@@ -15,7 +15,7 @@ from anylayer.kernels import abi
 from anylayer.kernels.marks import Guarded, mark, marks
 from anylayer.kernels.params import Arena, address
 from anylayer.libraries.stdout import redirected_stdout
-from anylayer.network import ABSENT, Array, Node, TensorType
+from anylayer.network import ABSENT, Array, DType, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.kernels.layer import NativeLayer
@@ -58,7 +58,7 @@ class Slot:
     """
 
     seen: TensorType
-    dtype: np.dtype[Any]
+    dtype: DType
     in_place: int
     order: tuple[int, ...] | None
     layout: int
@@ -106,7 +106,7 @@ class _Frame:
             return
         flags = array.flags
         if not (flags.c_contiguous and flags.aligned):
-            array = self.given[i] = _aligned(array)
+            array = self.given[i] = _align(array)
         self.inputs[i].data = address(array)
 
 
@@ -219,14 +219,14 @@ class LibraryCall:
         targets, memory = memory, [zone.array for zone in zones]
         copies = [None if x is None else x.copy() for x in arrays]
         fresh = [i for i, slot in enumerate(layer.results) if slot.in_place < 0]
-        self._marked(frame, memory, 0)
+        self._mark(frame, memory, 0)
         self._call(frame, copies, memory)
         for i, (x, copy) in enumerate(zip(arrays, copies)):
             if x is not None and copy is not None and x.tobytes() != copy.tobytes():
                 raise layer.failed(f"forward writes to input {i}, which other layers may read")
         left = {i: marks(memory[i], 0) for i in fresh}
         if any(where.any() for i, where in left.items() if memory[i].dtype.kind != "f"):
-            self._marked(frame, memory, 1)
+            self._mark(frame, memory, 1)
             with redirected_stdout(drop=True):
                 self._call(frame, [None if x is None else x.copy() for x in arrays], memory)
             for i in fresh:
@@ -245,7 +245,7 @@ class LibraryCall:
             np.copyto(target, zone.array)
         layer.checked = True
 
-    def _marked(self, frame: _Frame, memory: Sequence[Array], turn: int) -> None:
+    def _mark(self, frame: _Frame, memory: Sequence[Array], turn: int) -> None:
         for slot, array in zip(self._layer.results, memory):
             if slot.in_place < 0:
                 mark(array, turn)
@@ -253,7 +253,7 @@ class LibraryCall:
             mark(array, turn)
 
 
-def _aligned(array: Array) -> Array:
+def _align(array: Array) -> Array:
     return np.array(array, order="C", copy=True)
 
 
@@ -263,7 +263,7 @@ def _converted_input(slot: Slot, array: Array) -> Array:
         return array
     turned = array if slot.order is None else array.transpose(slot.order)
     contiguous = np.ascontiguousarray(turned, slot.seen.dtype).reshape(slot.seen.shape)
-    return contiguous if contiguous.flags.aligned else _aligned(contiguous)
+    return contiguous if contiguous.flags.aligned else _align(contiguous)
 
 
 def _converted_output(slot: Slot, array: Array, buffer: Array | None) -> Array:

@@ -25,7 +25,7 @@ from anylayer.kernels.call import CompiledKernel
 from anylayer.kernels.files import need_library
 from anylayer.kernels.library import LibraryType
 from anylayer.libraries.stdout import drops_output
-from anylayer.network import Array, Node, TensorType
+from anylayer.network import Array, DType, Node, TensorType
 
 MAX_SECONDS = 60.0
 """The seconds after which a call of an isolated library is stopped, where no other limit is given."""
@@ -193,7 +193,7 @@ class IsolatedType(LibraryType):
         self,
         node: Node,
         types: Sequence[TensorType],
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> IsolatedNode:
         """Make an instance in the child process. Raises LayerError."""
@@ -203,9 +203,7 @@ class IsolatedType(LibraryType):
 class IsolatedNode(CompiledKernel):
     """An instance of a layer type in the child process; the attributes are those of NativeLayer."""
 
-    def __init__(
-        self, kernel: IsolatedType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
-    ) -> None:
+    def __init__(self, kernel: IsolatedType, node: Node, types: Sequence[TensorType], dtype: DType | None) -> None:
         self._library, self.name, self.node = kernel.library, kernel.library.name, node
         self._number = kernel.library.number()
         plain = replace(node, lines={})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from anylayer.kernels.library import Library, LibraryType
 from anylayer.kernels.negotiation import Edge, Negotiation, is_turned
 from anylayer.kernels.params import Arena, need_known, need_sizes, node_of
 from anylayer.layer.order import permutation, permuted
-from anylayer.network import ABSENT, MAX_VALUES, Node, Shape, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, DType, Function, Node, Shape, TensorType
 
 _MAX_INTERNALS = 1000
 """The largest number of internal arrays of a layer."""
@@ -36,7 +36,7 @@ class NativeType(LibraryType):
         self,
         node: Node,
         types: Sequence[TensorType],
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> NativeLayer:
         """Create an instance for a node and these input types. `dtype` is the element type of all values, for
@@ -55,9 +55,7 @@ class NativeLayer(CompiledKernel):
     has accepted, and `notes` says which arrays are converted for it.
     """
 
-    def __init__(
-        self, kernel: NativeType, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None
-    ) -> None:
+    def __init__(self, kernel: NativeType, node: Node, types: Sequence[TensorType], dtype: DType | None) -> None:
         self.kernel, self.node, self.types = kernel, node, tuple(types)
         self.library, self.name = kernel.library, kernel.library.name
         self.notes: list[str] = []
@@ -81,7 +79,7 @@ class NativeLayer(CompiledKernel):
             if kind != ABSENT:
                 need_known(kind.dtype, f"input {i}")
 
-    def _try(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _try(self, function: Function, *args: Any) -> Any:
         """Call a function; a LayerError that it raises names the library."""
         try:
             return function(*args)
@@ -106,7 +104,7 @@ class NativeLayer(CompiledKernel):
         weakref.finalize(self, self.kernel.functions.destroy, instance.value)
         return instance.value
 
-    def _prepare(self, dtype: np.dtype[Any] | None) -> None:
+    def _prepare(self, dtype: DType | None) -> None:
         """Negotiate a configuration, get the output shapes, and call the layer's preparation for them."""
         self.configuration = Negotiation(self.kernel.functions, self.handle, self.node, self.types).agreed()
         self.inputs = [self._slot(e, t) for e, t in zip(self.configuration.inputs, self.types)]

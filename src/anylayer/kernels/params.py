@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import LayerError, need
 from anylayer.kernels import abi
-from anylayer.network import ABSENT, Array, Flag, Node, TensorType
+from anylayer.network import ABSENT, Array, DType, Flag, Node, TensorType
 
 T = TypeVar("T")
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -67,7 +67,7 @@ def need_sizes(kind: TensorType, what: str) -> None:
     need(all(isinstance(d, int) for d in kind.shape), rule)
 
 
-def need_known(dtype: np.dtype[Any], what: str) -> None:
+def need_known(dtype: DType, what: str) -> None:
     """Raise LayerError for an element type that the interface does not have."""
     if dtype not in abi.NUMBERS:
         raise LayerError(f"{what} is {dtype}, which native layers do not support")

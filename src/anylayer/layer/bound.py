@@ -33,7 +33,7 @@ from anylayer.layer.opencv import METHODS, Made, make, opencv_params, require_nu
 from anylayer.layer.order import Order
 from anylayer.layer.registry import Definition
 from anylayer.layer.state import copied
-from anylayer.network import Node, Shape, TensorType
+from anylayer.network import DType, Function, Node, Shape, TensorType
 
 if TYPE_CHECKING:
     from anylayer import tracing
@@ -131,7 +131,7 @@ class Bound:
         definition: Definition,
         types: Sequence[TensorType],
         dialect: str | None = None,
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         made: Made | None = None,
     ) -> None:
         self.node, self.definition, self.types = node, definition, tuple(types)
@@ -237,7 +237,7 @@ class Bound:
             result = self._built_in(inputs) if self.definition.built_in else self.raw(inputs)
             return self._outputs(result)
 
-    def raw(self, inputs: Sequence[Any], call: Callable[..., Any] = call_user) -> Any:
+    def raw(self, inputs: Sequence[Any], call: Function = call_user) -> Any:
         """Call a user's forward with `call`, and return its result unchecked.
 
         The caller holds `turn` and handles exceptions.
@@ -340,7 +340,7 @@ def bind(
     definitions: Sequence[Definition],
     types: Sequence[TensorType],
     dialect: str | None = None,
-    dtype: np.dtype[Any] | None = None,
+    dtype: DType | None = None,
 ) -> Bound:
     """Choose the node's class among `definitions`, and make an instance of it for these input types.
 
@@ -360,7 +360,7 @@ def shapes_only(known: Sequence[Definition]) -> Definition | None:
 
 
 def stated_types(
-    shapes: Definition, node: Node, types: Sequence[TensorType], dtype: np.dtype[Any] | None = None
+    shapes: Definition, node: Node, types: Sequence[TensorType], dtype: DType | None = None
 ) -> list[TensorType]:
     """Return the types of a node's outputs from a class with getMemoryShapes. Their dtype is that of the
     floating-point inputs.

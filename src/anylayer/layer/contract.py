@@ -197,7 +197,7 @@ class Layer(Message):
         if index < len(self._blobs):
             blob = self._blobs[index]
             need(
-                _trimmed(blob.shape) == _trimmed(shape),
+                _trim(blob.shape) == _trim(shape),
                 f"blob {index} ({what}) has shape {blob.shape} in the weights file, expected {tuple(shape)}",
             )
             view = blob.reshape(shape)
@@ -244,7 +244,7 @@ class Wanted:
         return self.filler.fill(self.shape) if self.filler is not None else None
 
 
-def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+def _trim(shape: Sequence[int]) -> tuple[int, ...]:
     """Return a shape without its leading sizes of 1."""
     dims = list(shape)
     while dims and dims[0] == 1:

@@ -115,7 +115,7 @@ def _load(path: Path) -> _Loaded:
     with _lock:
         loaded = _loaded.get(place)
         if loaded is None or any(_digest(file) != digest for file, digest in loaded.digests.items()):
-            loaded = _loaded[place] = _executed(path, place)
+            loaded = _loaded[place] = _execute(path, place)
         return loaded
 
 
@@ -131,7 +131,7 @@ def _digest(path: Path) -> str:
         return ""
 
 
-def _executed(path: Path, place: Path) -> _Loaded:
+def _execute(path: Path, place: Path) -> _Loaded:
     """Execute a layers file. Of a program that parses the command line or cannot run here, execute the definitions
     only."""
     name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
@@ -208,7 +208,7 @@ def _own_argv(path: Path) -> Iterator[None]:
 
 def _collect_opencv(tree: ast.Module | None, folder: Path, definitions: list[Definition]) -> Any:
     """Collect the layers that the file registers with OpenCV, if it or a module in its folder imports cv2."""
-    if tree is None or "cv2" not in _imported(tree, folder, set()):
+    if tree is None or "cv2" not in _imports_of(tree, folder, set()):
         return nullcontext()
 
     def register(type_: str, cls: Any) -> None:
@@ -225,7 +225,7 @@ def _collect_opencv(tree: ast.Module | None, folder: Path, definitions: list[Def
     return registering(register, unregister)
 
 
-def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
+def _imports_of(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
     """Return the modules that a file imports, directly or through modules in its folder."""
     names = imports(tree)
     for name in sorted(names):
@@ -233,7 +233,7 @@ def _imported(tree: ast.Module, folder: Path, seen: set[Path]) -> set[str]:
             if file not in seen and file.is_file():
                 seen.add(file)
                 try:
-                    names |= _imported(ast.parse(file.read_bytes()), folder, seen)
+                    names |= _imports_of(ast.parse(file.read_bytes()), folder, seen)
                 except (OSError, SyntaxError, ValueError):
                     continue
     return names

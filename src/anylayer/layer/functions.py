@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import need, plural
+from anylayer.network import Function
 
 _WEIGHTS = "blobs"
 _KEYWORDS = "_fields_taken"
@@ -48,7 +49,7 @@ def require_fields_taken(cls: Any, params: Mapping[str, Any]) -> None:
         )
 
 
-def _class_of(function: Callable[..., Any]) -> type:
+def _class_of(function: Function) -> type:
     """Return a class with OpenCV's contract whose forward calls a function.
 
     The positional parameters of the function are the inputs. The keyword-only ones are fields of the layer, with

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, DType, Network, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.layer.registry import Definition
@@ -51,7 +49,7 @@ class Kernel(Protocol):
         self,
         node: Node,
         types: Sequence[TensorType],
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> NativeNode:
         """Make an instance. `outputs` are the types that the NumPy class of the type gives, None where there is

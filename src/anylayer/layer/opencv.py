@@ -4,7 +4,7 @@ returns."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,14 +15,14 @@ from anylayer.graph.symbolic import as_index, plain
 from anylayer.layer.functions import require_fields_taken
 from anylayer.layer.order import Order, order_seen, permuted, stated_order
 from anylayer.layer.registry import Definition
-from anylayer.network import ABSENT, Flag, Node, Shape, TensorType, Word
+from anylayer.network import ABSENT, Flag, Function, Node, Shape, TensorType, Word
 
 METHODS = "__init__(self, params, blobs), getMemoryShapes(self, inputs), forward(self, inputs)"
 
 _MAX_NUMBER_BYTES = 8
 """The size of the largest number, in bytes. NumPy's float128 has no counterpart in files and engines."""
 
-CallUser = Callable[..., Any]
+CallUser = Function
 """A function that calls the user's code with arguments, and turns its exceptions into LayerErrors."""
 
 
@@ -94,7 +94,7 @@ def make(call: CallUser, node: Node, definition: Definition, types: Sequence[Ten
     if definition.kernel is None or shapes_of is None:
         given(_method(call, made.instance, "forward"), "the class has no forward(inputs)")
     if shapes_of is not None:
-        made.declared = _declared(call, shapes_of, made.order, node, types)
+        made.declared = _declared_shapes(call, shapes_of, made.order, node, types)
     finalize = _method(call, made.instance, "finalize")
     if finalize is not None and _takes_two(finalize):
         _finalize(call, finalize, made, types)
@@ -108,7 +108,7 @@ def _method(call: CallUser, instance: Any, name: str) -> Any:
     return method
 
 
-def _declared(
+def _declared_shapes(
     call: CallUser, shapes_of: Any, order: Order | None, node: Node, types: Sequence[TensorType]
 ) -> list[Shape]:
     """Return the shapes of the outputs that getMemoryShapes declares, in the file's order of axes."""

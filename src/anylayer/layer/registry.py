@@ -14,8 +14,9 @@ from anylayer.folders import load, load_all, modules, source
 from anylayer.layer.contract import Layer
 from anylayer.layer.functions import as_class
 from anylayer.layer.native import Kernel
+from anylayer.network import Function
 
-C = TypeVar("C", bound=Callable[..., Any])
+C = TypeVar("C", bound=Function)
 LayerClass = type[Layer]
 
 
@@ -28,7 +29,7 @@ class Definition:
     """
 
     type: str
-    cls: Callable[..., Any]
+    cls: Function
     origin: str
     dialects: tuple[str, ...] = ()
     kernel: Kernel | None = None

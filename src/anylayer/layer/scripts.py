@@ -80,10 +80,10 @@ def _future(tree: ast.Module) -> int:
 def _defines(statement: ast.stmt) -> bool:
     if isinstance(statement, (*_DEFINING, *_ASSIGNING, ast.Pass)):
         return True
-    if any(isinstance(node, ast.Call) and _name(node.func) in _REGISTER for node in _executed(statement)):
+    if any(isinstance(node, ast.Call) and _name(node.func) in _REGISTER for node in _parts_executed(statement)):
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return _dotted(statement.value.func).startswith("sys.path.")
+        return _dotted_name(statement.value.func).startswith("sys.path.")
     if isinstance(statement, ast.Try):
         inner = [*statement.body, *statement.orelse, *statement.finalbody]
         return all(map(_defines, [*inner, *(s for handler in statement.handlers for s in handler.body)]))
@@ -98,19 +98,19 @@ def _depends(statement: ast.stmt, skipped: set[str]) -> bool:
         return True
     return any(
         isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in skipped
-        for node in _executed(statement)
+        for node in _parts_executed(statement)
     )
 
 
 def _parses(statement: ast.stmt) -> bool:
     return any(
         (isinstance(node, ast.Call) and _name(node.func) in _ARGUMENTS)
-        or (isinstance(node, ast.Attribute) and _dotted(node) == "sys.argv")
-        for node in _executed(statement)
+        or (isinstance(node, ast.Attribute) and _dotted_name(node) == "sys.argv")
+        for node in _parts_executed(statement)
     )
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
+def _parts_executed(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the parts of a statement that are evaluated when it is executed, so not the bodies of functions."""
     yield node
     for name, value in ast.iter_fields(node):
@@ -118,14 +118,14 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _executed(child)
+                yield from _parts_executed(child)
 
 
 def _bound(statement: ast.stmt) -> set[str]:
     """Return the names that a statement binds."""
-    names = {n.id for n in _executed(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    defined = {n.name for n in _executed(statement) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    imported = {n.asname or n.name.split(".")[0] for n in _executed(statement) if isinstance(n, ast.alias)}
+    names = {n.id for n in _parts_executed(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    defined = {n.name for n in _parts_executed(statement) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    imported = {n.asname or n.name.split(".")[0] for n in _parts_executed(statement) if isinstance(n, ast.alias)}
     return names | defined | imported
 
 
@@ -134,7 +134,7 @@ def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _dotted(function: ast.expr) -> str:
+def _dotted_name(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
-        return f"{_dotted(function.value)}.{function.attr}"
+        return f"{_dotted_name(function.value)}.{function.attr}"
     return function.id if isinstance(function, ast.Name) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, need
 from anylayer.layer.arguments import axes_in, axes_of, axis_of, integers, need_within, part_sizes
+from anylayer.network import Function
 
 Pairs = Sequence[tuple[int, int]]
 MAX_RANGE = 1 << 26
@@ -147,7 +148,7 @@ def euclidean_norm(x: Array, **how: Any) -> Any:
     return np.sqrt(total(x * x, **how))
 
 
-def reduction(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+def reduction(function: Function, what: str) -> Function:
     """Return the reduction of an array over axes that a constant input names; over none, it returns the array.
 
     `function` has the arguments of np.max, and `what` is the name of the axes.

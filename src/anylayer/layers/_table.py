@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.layer import Field, Layer, layer
-
-Function = Callable[..., Any]
+from anylayer.network import Function
 
 
 def define(name: str, base: type[Layer], summary: str, details: str, /, **body: Any) -> None:

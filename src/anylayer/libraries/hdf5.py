@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anylayer.errors import AnyLayerError, FileError, at, need
-from anylayer.network import Array, reshaped
+from anylayer.network import Array, DType, reshaped
 
 T = TypeVar("T")
 
@@ -164,10 +164,10 @@ class Group:
         if name not in self._members:
             self._source.members -= 1
             need(self._source.members >= 0, f"it has more than {_MAX_MEMBERS} members", FileError)
-            self._members[name] = self._entered(name)
+            self._members[name] = self._enter(name)
         return self._members[name]
 
-    def _entered(self, name: str) -> Group | Dataset | None:
+    def _enter(self, name: str) -> Group | Dataset | None:
         if name not in self or name in (".", ".."):
             return None
         raw = _read(lambda: self._raw.get_lazy_view(name))
@@ -217,7 +217,7 @@ class Dataset:
     def __init__(self, raw: Any, source: _Source) -> None:
         self._raw, self._source = raw, source
         self.shape: tuple[int, ...] = tuple(_read(lambda: raw.shape) or ())
-        self.dtype: np.dtype[Any] = _read(lambda: np.dtype(raw.dtype))
+        self.dtype: DType = _read(lambda: np.dtype(raw.dtype))
 
     def values(self, what: str) -> Array:
         """Return the values: a view of the mapped file where they are stored unchanged, and a copy otherwise.
@@ -229,7 +229,7 @@ class Dataset:
         layout = _read(lambda: self._raw.id.layout_class)
         need(layout in (0, 1, 2), f"{what} keeps its values in another file", FileError)
         if layout == 2:
-            return self._chunked(what)
+            return self._read_chunks(what)
         if layout == 1:
             return self._contiguous(what)
         return reshaped(np.asarray(_read(lambda: self._raw[()]), self.dtype), self.shape)
@@ -256,7 +256,7 @@ class Dataset:
         seen: Array = reshaped(data.view(self.dtype), self.shape)
         return seen if self.dtype.isnative else seen.astype(self.dtype.newbyteorder("="))
 
-    def _chunked(self, what: str) -> Array:
+    def _read_chunks(self, what: str) -> Array:
         """Return the values of an array that is stored in chunks."""
         ident = self._raw.id
         chunk = tuple(_read(lambda: ident.chunks) or ())
@@ -293,7 +293,7 @@ class Dataset:
         data = whole[start : start + size].tobytes()
         for i, (number, parameters) in reversed(list(enumerate(filters))):
             if not stored.filter_mask & (1 << i):
-                data = _unfiltered(data, number, parameters, size_of_values, what)
+                data = _undo_filter(data, number, parameters, size_of_values, what)
         need(
             len(data) == size_of_values,
             f"{what} has a chunk of {len(data)} bytes, expected {size_of_values}",
@@ -302,7 +302,7 @@ class Dataset:
         return np.frombuffer(data, self.dtype).reshape(chunk)
 
 
-def _unfiltered(data: bytes, number: int, parameters: Sequence[int], wanted: int, what: str) -> bytes:
+def _undo_filter(data: bytes, number: int, parameters: Sequence[int], wanted: int, what: str) -> bytes:
     """Undo a filter of a chunk (HDF5 File Format Specification 3.0, IV.A.2.l).
 
     number: of the filter. parameters: its client data. wanted: the size of the chunk's values in bytes.

@@ -101,7 +101,7 @@ class _ElementBuilder:
 def parse(file: BinaryIO, limits: Limits) -> Element:
     """Return the root element of an XML document. Raise FileError, with the line if known."""
     parser = expat.ParserCreate()
-    return _parsed(parser, limits, lambda: parser.ParseFile(file))
+    return _parse(parser, limits, lambda: parser.ParseFile(file))
 
 
 def parse_sequence(data: bytes, limits: Limits) -> list[Element]:
@@ -124,14 +124,14 @@ def parse_sequence(data: bytes, limits: Limits) -> list[Element]:
         parser.Parse(b"", True)
 
     try:
-        return _parsed(parser, limits, feed).children
+        return _parse(parser, limits, feed).children
     except FileError as error:
         if error.message.startswith("line ") and _DTD.search(data):  # expat knows it before elements only
             raise FileError(f"{error.message}. Document types (DTD) and entities are not supported") from None
         raise
 
 
-def _parsed(parser: expat.XMLParserType, limits: Limits, feed: Callable[[], object]) -> Element:
+def _parse(parser: expat.XMLParserType, limits: Limits, feed: Callable[[], object]) -> Element:
     builder = _ElementBuilder(parser, limits)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end

@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
 from anylayer.libraries.protobuf import DecodeError
-from anylayer.network import Array
+from anylayer.network import Array, DType
 
 __all__ = [
     "DecodeError", "TensorProto", "checker", "defs", "elem_type", "function", "helper", "histories",
@@ -42,9 +42,7 @@ def schema(op: str, version: int, domain: str = "") -> Any:
 
 
 @lru_cache(None)
-def least_version(
-    op: str, least: int, attrs: tuple[str, ...], dtypes: tuple[np.dtype[Any] | None, ...]
-) -> int | None:
+def least_version(op: str, least: int, attrs: tuple[str, ...], dtypes: tuple[DType | None, ...]) -> int | None:
     """Return the oldest version of the operator set, not older than `least`, whose operator has these attributes
     and takes inputs of these dtypes (None: absent). None where there is none."""
     for version in range(least, latest() + 1):
@@ -59,7 +57,7 @@ def least_version(
     return None
 
 
-def _word(dtype: np.dtype[Any]) -> str:
+def _word(dtype: DType) -> str:
     """Return the name of a dtype in the types of schemas."""
     return _WORDS.get(dtype.name, dtype.name.replace("float8_", "float8"))
 
@@ -74,7 +72,7 @@ def histories(domain: str = "") -> dict[str, list[Any]]:
     return {name: sorted(all_, key=lambda s: int(s.since_version)) for name, all_ in sorted(by_name.items())}
 
 
-def elem_type(dtype: np.dtype[Any]) -> int:
+def elem_type(dtype: DType) -> int:
     """Return ONNX's number for a dtype."""
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
@@ -105,11 +103,11 @@ def function(op: str, version: int, node: Any, types: Sequence[Any]) -> Any:
 def inferred(
     op: str,
     version: int,
-    inputs: Sequence[tuple[np.dtype[Any], Dims] | None],
+    inputs: Sequence[tuple[DType, Dims] | None],
     data: Mapping[int, Array],
     attrs: Mapping[str, Any],
     outputs: int,
-) -> list[tuple[np.dtype[Any], list[int | str | None]] | None]:
+) -> list[tuple[DType, list[int | str | None]] | None]:
     """Return the dtype and shape of each output by ONNX's shape inference; None where it does not give the rank.
 
     inputs: dtypes and shapes, None where an input is absent. data: the values of constant inputs, by index. Raises
@@ -130,7 +128,7 @@ def inferred(
     return [_type(types_of_outputs.get(name)) for name in node.output]
 
 
-def _type(proto: Any) -> tuple[np.dtype[Any], list[int | str | None]] | None:
+def _type(proto: Any) -> tuple[DType, list[int | str | None]] | None:
     if proto is None or not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
         return None
     dims = [

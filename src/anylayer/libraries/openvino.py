@@ -34,11 +34,11 @@ def _without_telemetry() -> contextlib.AbstractContextManager[None]:
     """
     if "openvino" in sys.modules or _TELEMETRY in sys.modules or _user_consents():
         return contextlib.nullcontext()
-    return _hidden(_TELEMETRY)
+    return _hide(_TELEMETRY)
 
 
 @contextlib.contextmanager
-def _hidden(module: str) -> Iterator[None]:
+def _hide(module: str) -> Iterator[None]:
     """Make every import of a module raise ImportError until the context ends."""
     sys.modules[module] = None  # type: ignore[assignment]  # None makes imports fail
     try:

@@ -15,7 +15,7 @@ import numpy as np
 import pyopencl
 
 from anylayer.errors import EngineError, nearest, need, wording
-from anylayer.network import Array, Shape
+from anylayer.network import Array, DType, Shape
 
 cl: Any = pyopencl
 Error: type[Exception] = cl.Error
@@ -67,7 +67,7 @@ class Device:
         """Return a queue that runs one command after the other and measures them."""
         return cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
-    def memory(self, shape: Shape, dtype: np.dtype[Any]) -> Memory:
+    def memory(self, shape: Shape, dtype: DType) -> Memory:
         """Return memory for an array that a kernel reads or writes."""
         if not self.shared:
             return _Buffer(self.context, np.empty(shape, dtype))

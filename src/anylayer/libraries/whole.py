@@ -27,7 +27,7 @@ def whole_path(path: Path) -> Iterator[Path]:
     """
     need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _named(path):
+    with _naming_output(path):
         context = tempfile.TemporaryDirectory(prefix=f".{path.name[:32]}.", dir=path.parent)
     with context as folder:
         temporary = Path(folder) / path.name
@@ -42,7 +42,7 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """
     need_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _named(path):
+    with _naming_output(path):
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:32]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w+b") as file:
@@ -55,7 +55,7 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _naming_output(path: Path) -> Iterator[None]:
     """Raise FileError with the name of the output, not of the temporary file, where it cannot be created."""
     try:
         yield

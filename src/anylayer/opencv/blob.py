@@ -157,7 +157,7 @@ def blobFromImagesWithParams(images: Iterable[Array], param: Image2BlobParams | 
     pixels = [_pixels(image) for image in images]
     need(pixels, "no images are given", InputError)
     size = param.size if any(param.size) else (pixels[0].shape[1], pixels[0].shape[0])
-    ready = [_values(_resized(image, size, param), param) for image in pixels]
+    ready = [_values(_resize(image, size, param), param) for image in pixels]
     shapes = {image.shape for image in ready}
     need(len(shapes) == 1, f"images of different channels: {sorted(s[2] for s in shapes)}", InputError)
     blob = np.stack(ready)
@@ -185,7 +185,7 @@ def _pixels(image: Array) -> Array:
     return array if array.dtype in _WHOLE else array.astype(np.float32)
 
 
-def _resized(image: Array, size: Size, param: Image2BlobParams) -> Array:
+def _resize(image: Array, size: Size, param: Image2BlobParams) -> Array:
     """Return an image with the blob's size."""
     height, width = image.shape[:2]
     if (width, height) == size:

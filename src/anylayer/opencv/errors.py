@@ -51,7 +51,7 @@ def converted(function: Callable[P, R]) -> Callable[P, R]:
         try:
             if any(value is None for value in (*args, *kwargs.values())):
                 bound = signature.bind(*args, **kwargs)
-                bound.arguments = {k: _given(v, signature.parameters[k]) for k, v in bound.arguments.items()}
+                bound.arguments = {k: _or_default(v, signature.parameters[k]) for k, v in bound.arguments.items()}
                 return function(*bound.args, **bound.kwargs)
             return function(*args, **kwargs)
         except error:
@@ -68,7 +68,7 @@ def converted(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _given(value: Any, parameter: inspect.Parameter) -> Any:
+def _or_default(value: Any, parameter: inspect.Parameter) -> Any:
     """Return an argument, or the default of its parameter in place of None."""
     return parameter.default if value is None and parameter.default is not parameter.empty else value
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from anylayer.errors import InputError, given
 from anylayer.layer.opencv_module import installed
+from anylayer.network import Function
 from anylayer.opencv import constants, models, read, registry
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
@@ -68,7 +69,7 @@ def _put(place: Any, name: str, value: Any) -> None:
     setattr(place, name, value)
 
 
-def _reader(theirs: Callable[..., Any], ours: Callable[..., Net]) -> Callable[..., Any]:
+def _reader(theirs: Function, ours: Callable[..., Net]) -> Function:
     """Return a function that reads networks of Caffe, and those with registered layers, with anylayer."""
 
     @functools.wraps(theirs)
@@ -90,7 +91,7 @@ def _with_registered(ours: Callable[..., Net], args: Any, options: dict[str, Any
     return net if registry.registered().keys() & {node.type for node in net.net.network.nodes} else None
 
 
-def _model(theirs: Callable[..., Any], ours: Callable[..., models.Model]) -> Callable[..., Any]:
+def _model(theirs: Function, ours: Callable[..., models.Model]) -> Function:
     """Return a function that makes a model with anylayer if its network is one of anylayer's, else with OpenCV."""
 
     @functools.wraps(theirs, updated=())

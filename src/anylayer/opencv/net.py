@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anylayer import api
 from anylayer.errors import EngineError, InputError, given, need, need_one_of, plural, writing
 from anylayer.libraries.whole import write_whole
-from anylayer.network import Array, Network
+from anylayer.network import Array, DType, Network
 from anylayer.opencv import constants as c
 from anylayer.opencv import registry
 from anylayer.opencv.blob import Numbers, scalar
@@ -91,7 +91,7 @@ class Net:
         self._layouts: Mapping[str, str] = {}
         self._is_caffe = False
         self._names: dict[str, str] = {}
-        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._dtypes: dict[str, DType] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._given: dict[str, Array] = {}
         self._models: dict[tuple[str, ...], Model] = {}
@@ -120,7 +120,7 @@ class Net:
             self._read(self._source)
         return given(self._net, "the network is empty; read one with readNet", InputError)
 
-    def _used(self) -> api.Net:
+    def _net_in_use(self) -> api.Net:
         """Return the network, which keeps its layers' classes from now on."""
         net = self._checked()
         self._source = None
@@ -157,7 +157,7 @@ class Net:
     @converted
     def getLayer(self, layerId: int | str) -> Layer:
         """Return a layer by its number or name."""
-        network = self._used().network
+        network = self._net_in_use().network
         return Layer(network, self._table.find(layerId), self._models.clear)
 
     @converted
@@ -196,7 +196,7 @@ class Net:
     @converted
     def setParam(self, layer: int | str, numParam: int, blob: Array) -> None:
         """Replace one of a layer's weights."""
-        set_weight(self._used().network, self._table.find(layer), numParam, blob)
+        set_weight(self._net_in_use().network, self._table.find(layer), numParam, blob)
         self._models.clear()
 
     # What it costs
@@ -212,13 +212,13 @@ class Net:
     @converted
     def getFLOPS(self, netInputShapes: Any) -> int:
         """Return the number of operations of one run: two for each multiply-add."""
-        return 2 * self._used().inspect(self._shapes_by_name(netInputShapes)).totals["macs"]
+        return 2 * self._net_in_use().inspect(self._shapes_by_name(netInputShapes)).totals["macs"]
 
     @converted
     def getMemoryConsumption(self, netInputShape: Any) -> tuple[int, int]:
         """Return the bytes of all weights, and those of the outputs of all layers, including the input layer."""
         rows = self._layer_shapes(netInputShape)
-        weights = sum(blob.nbytes for node in self._used().network.nodes for blob in node.blobs)
+        weights = sum(blob.nbytes for node in self._net_in_use().network.nodes for blob in node.blobs)
         return weights, sum(4 * math.prod(shape) for _, outputs in rows for shape in outputs)
 
     @converted
@@ -233,7 +233,7 @@ class Net:
 
     def _layer_shapes(self, shapes: object) -> list[Row]:
         """Return (input shapes, output shapes) of each layer."""
-        return shapes_of(self._used(), self._table, self._shapes_by_name(shapes), self._layouts)
+        return shapes_of(self._net_in_use(), self._table, self._shapes_by_name(shapes), self._layouts)
 
     def _shapes_by_name(self, shapes: Any) -> dict[str, tuple[int, ...]]:
         """Return input shapes by name, in the file's order of axes; `shapes` is one shape or one per input."""
@@ -313,7 +313,7 @@ class Net:
         if array.dtype.kind not in "biuf" and array.dtype != self._dtypes[key]:
             raise InputError(f"input '{key}' must be an array of numbers, got {array.dtype}")
         if scalefactor != 1.0 or mean is not None:
-            array = _scaled(array, scalefactor, scalar(() if mean is None else mean))
+            array = _scale(array, scalefactor, scalar(() if mean is None else mean))
         if array.ndim in LAST and self._layouts.get(key) == "NHWC":
             array = array.transpose(LAST[array.ndim])
         buffer = self._given.get(key)
@@ -390,7 +390,7 @@ class Net:
 
     def _compile(self, values: tuple[str, ...]) -> Model:
         """Compile the network for values, for the shapes that the inputs have now."""
-        net = self._used()
+        net = self._net_in_use()
         shapes = {**self._shapes, **{name: a.shape for name, a in self._given.items()}}
         others = list(self._models.values())
         engine = others[0].engine if others else self._engine  # the one that was measured to be the fastest
@@ -441,7 +441,7 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
 
 
-def _scaled(blob: Array, scale: float, mean: Sequence[float]) -> Array:
+def _scale(blob: Array, scale: float, mean: Sequence[float]) -> Array:
     """Return (blob - mean) * scale of a blob whose axis 1 is the channels, as float32."""
     array = blob.astype(np.float32)
     if not any(mean):

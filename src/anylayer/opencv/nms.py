@@ -31,7 +31,7 @@ def NMSBoxes(
     the best boxes, 0 for all.
     """
     boxes, values = _boxes(bboxes, scores)
-    return _kept(values, score_threshold, nms_threshold, eta, top_k, _overlaps(boxes))
+    return _keep(values, score_threshold, nms_threshold, eta, top_k, _overlaps(boxes))
 
 
 @converted
@@ -52,7 +52,7 @@ def NMSBoxesBatched(
         ends = boxes[:, :2] + boxes[:, 2:]
         farthest = max(0.0, float(boxes[:, :2].max()), float(ends.max()))
         boxes = np.concatenate([boxes[:, :2] + (classes * (farthest + 1))[:, None], boxes[:, 2:]], axis=1)
-    return _kept(values, score_threshold, nms_threshold, eta, top_k, _overlaps(boxes))
+    return _keep(values, score_threshold, nms_threshold, eta, top_k, _overlaps(boxes))
 
 
 @converted
@@ -74,7 +74,7 @@ def NMSBoxesRotated(
         inside = shared >= np.minimum(areas[i], areas[others]) * (1 - 1e-5)
         return np.where(inside, 1.0, shared / (areas[i] + areas[others] - shared)).astype(np.float32)
 
-    return _kept(values, score_threshold, nms_threshold, eta, top_k, overlaps)
+    return _keep(values, score_threshold, nms_threshold, eta, top_k, overlaps)
 
 
 @converted
@@ -144,7 +144,7 @@ def _check(score_threshold: float, nms_threshold: float, eta: float) -> None:
     need(eta > 0, f"eta must be positive, got {eta}", InputError)
 
 
-def _kept(
+def _keep(
     scores: NDArray[np.float32], score_threshold: float, nms_threshold: float, eta: float, top_k: int, of: Overlaps
 ) -> Indices:
     """Return the indices that are kept: a box that overlaps no better box by more than the threshold."""

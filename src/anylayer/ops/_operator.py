@@ -19,9 +19,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Generic, ParamSpec, TypeVar, cast
 
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.tracing import is_traced, record, substituted
 
 P = ParamSpec("P")
@@ -33,14 +33,14 @@ class Operator(Generic[P, R]):
 
     def __init__(self, meaning: Callable[P, R]) -> None:
         self.meaning = meaning
-        self._form: Callable[..., Any] | None = None
+        self._form: Function | None = None
         functools.update_wrapper(self, meaning)
 
     @functools.cached_property
     def _signature(self) -> inspect.Signature:
         return inspect.signature(self.meaning)
 
-    def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def form(self, function: Function) -> Function:
         """Set the ONNX form. Used as a decorator."""
         self._form = function
         return function

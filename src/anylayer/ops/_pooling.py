@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from anylayer.errors import TraceError, need
 from anylayer.graph.symbolic import is_symbolic, same, same_shape
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.ops._spatial import (
     Ints,
     Pairs,
@@ -70,7 +69,7 @@ def pooling(
     return PoolingPlan(size, strides, dilations, pairs, full, counts)
 
 
-def reduce_open_windows(x: Array, plan: PoolingPlan, reduction: Callable[..., Any]) -> Any:
+def reduce_open_windows(x: Array, plan: PoolingPlan, reduction: Function) -> Any:
     """Return `reduction` (np.max or np.mean) of every window, if the size of a window is symbolic, else None.
 
     No attribute states such a size, so the windows become axes of `x`. Raises TraceError if they overlap or do not

@@ -70,7 +70,7 @@ def _(x: Array, kernel: Ints, *, count_include_pad: bool, **how: Any) -> Array:
     if reduced is not None:
         return cast(Array, reduced)
     if {*plan.dilations} != {1}:
-        return _dilated(x, plan, count_include_pad)
+        return _dilated_average(x, plan, count_include_pad)
     if any(map(is_symbolic, chain(*plan.full_pads))):
         return _with_symbolic_pads(x, plan, count_include_pad)
     include = count_include_pad and any(b or e for b, e in plan.pads)
@@ -90,7 +90,7 @@ def _(x: Array, kernel: Ints, *, count_include_pad: bool, **how: Any) -> Array:
     return y
 
 
-def _dilated(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:
+def _dilated_average(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:
     """Record the sum over each window as a convolution of every channel with ones, divided by the cell counts."""
     sizes = x.shape[2:]
     planes, pads = with_static_pads(x.reshape(math.prod(x.shape[:2]), 1, *sizes), plan.full_pads)

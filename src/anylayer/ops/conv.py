@@ -85,7 +85,7 @@ def conv(
     if w.shape[1] == 1 and plan.group > 1:
         y = _depthwise(data, w, plan)
     else:
-        y = _grouped(data, w, plan)
+        y = _grouped_conv(data, w, plan)
     if b is not None:
         y += b.reshape(-1, *(1,) * len(plan.kernel))
     return y
@@ -102,7 +102,7 @@ def _depthwise(data: Array, w: Array, plan: _ConvPlan) -> Array:
     return y
 
 
-def _grouped(data: Array, w: Array, plan: _ConvPlan) -> Array:
+def _grouped_conv(data: Array, w: Array, plan: _ConvPlan) -> Array:
     n, channels = data.shape[:2]
     outputs, g = w.shape[0], plan.group
     cells, pixels = int(np.prod(plan.kernel)), int(np.prod(plan.counts))

@@ -19,17 +19,17 @@ def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     if `indices` is traced and `x` is not. Raises LayerError for indices that are not integers, and, where they are
     NumPy arrays, for an index outside -n to n - 1.
     """
-    axis = _checked(x, indices, axis)
+    axis = _check_axis(x, indices, axis)
     return np.take(x, in_range(indices, x.shape[axis], axis), axis=axis)
 
 
-def _checked(x: Array, indices: Array, axis: int) -> int:
+def _check_axis(x: Array, indices: Array, axis: int) -> int:
     need(indices.dtype.kind in "iu", f"gather takes integers as indices, got {indices.dtype}")
     return axis_of(axis, len(x.shape), of=f"shape {tuple(x.shape)}")
 
 
 @gather.form
 def _(x: Array, indices: Array, *, axis: int = 0) -> Array:
-    axis = _checked(x, indices, axis)
+    axis = _check_axis(x, indices, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     return record("Gather", [x, indices.astype(np.int64)], shape, x.dtype, axis=axis)

@@ -59,10 +59,10 @@ def on_axis(at: Array, cells: int, mode: str, padding: str, align_corners: bool)
     at = (at + 1) / 2 * (cells - 1) if align_corners else ((at + 1) * cells - 1) / 2
     if mode == "nearest":
         at = np.rint(at)
-    return _mirrored(at, cells, align_corners) if padding == "reflection" else at
+    return _mirror(at, cells, align_corners) if padding == "reflection" else at
 
 
-def _mirrored(at: Array, cells: int, align_corners: bool) -> Array:
+def _mirror(at: Array, cells: int, align_corners: bool) -> Array:
     low, high = (0.0, cells - 1.0) if align_corners else (-0.5, cells - 0.5)
     if high <= low:
         return np.zeros_like(at)
@@ -85,7 +85,7 @@ def taps(at: Array, cells: int, mode: str, padding: str, align_corners: bool) ->
         cell = first + shift
         inside = (cell >= 0) & (cell <= cells - 1)
         if padding == "reflection":
-            cell = _mirrored(cell, cells, align_corners)
+            cell = _mirror(cell, cells, align_corners)
         yield (
             np.clip(cell, 0, cells - 1).astype(np.int64),
             np.where(inside, weight, 0).astype(at.dtype) if padding == "zeros" else weight,

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from anylayer.graph.symbolic import is_symbolic
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.ops._operator import operator
 from anylayer.ops._pooling import PoolingPlan, pooling, reduce_open_windows, reduce_windows
 from anylayer.ops._spatial import Ints, flat_pads, padded
@@ -30,7 +30,7 @@ def max_pool(
     return reduce_windows(padded(x, plan.full_pads, lowest(x.dtype)), plan, np.maximum)
 
 
-def lowest(dtype: np.dtype[Any]) -> float:
+def lowest(dtype: DType) -> float:
     """Return the least value of `dtype`."""
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 

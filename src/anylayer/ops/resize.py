@@ -83,7 +83,7 @@ def resize(
     y = x
     for axis, new, part, scale in changes:
         cells, weights = taps(rule, y.shape[axis], new, part, scale)
-        y = np.take(y, cells[:, 0], axis) if weights is None else _interpolated(y, axis, cells, weights)
+        y = np.take(y, cells[:, 0], axis) if weights is None else _interpolate(y, axis, cells, weights)
     outside = _outside(x, changes, rule)
     if outside is not None:
         y = np.where(outside, y.dtype.type(extrapolation), y)
@@ -145,7 +145,7 @@ def _plan(
     return [axis for axis in plan if crop or not same(x.shape[axis.axis], axis.new)]
 
 
-def _interpolated(y: Array, axis: int, cells: Array, weights: Array) -> Array:
+def _interpolate(y: Array, axis: int, cells: Array, weights: Array) -> Array:
     shape = (-1, *(1,) * (y.ndim - axis - 1))
     total: Array = np.zeros(())
     for t in range(cells.shape[1]):
@@ -262,7 +262,7 @@ def by_cells(x: Array, changes: Sequence[ResizedAxis], rule: Interpolation) -> A
     """Record the selection of cells by a Slice or Gather per axis, or products with interpolation matrices."""
     if rule.mode == "nearest":
         for axis, new, part, scale in sorted(changes, key=lambda a: -a.axis):  # the inner axis first
-            x = _selected(x, axis, new, taps(rule, x.shape[axis], new, part, scale)[0][:, 0])
+            x = _select(x, axis, new, taps(rule, x.shape[axis], new, part, scale)[0][:, 0])
         return x
     y = x
     # the axis that shrinks most first
@@ -273,7 +273,7 @@ def by_cells(x: Array, changes: Sequence[ResizedAxis], rule: Interpolation) -> A
     return y
 
 
-def _selected(x: Array, axis: int, new: int, cells: Array) -> Array:
+def _select(x: Array, axis: int, new: int, cells: Array) -> Array:
     shape = (*x.shape[:axis], new, *x.shape[axis + 1 :])
     if not is_traced(cells) and new > 1:
         steps = np.diff(cells)

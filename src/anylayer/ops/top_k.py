@@ -12,7 +12,7 @@ from anylayer.ops._spatial import integer
 from anylayer.tracing import record_many
 
 
-def _checked(x: Array, k: int, axis: int) -> tuple[int, int]:
+def _check(x: Array, k: int, axis: int) -> tuple[int, int]:
     """Return `k`, and the axis counted from the front."""
     k, axis = integer(k, "k", 0), axis_of(axis, len(x.shape))
     need(k <= x.shape[axis], f"k={k} is more than the {x.shape[axis]} values of axis {axis}")
@@ -26,7 +26,7 @@ def top_k(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Ar
     Of equal values, the one with the lower index comes first. ONNX TopK-11. Raises LayerError if `axis` does not
     exist or has less than `k` values.
     """
-    k, axis = _checked(x, k, axis)
+    k, axis = _check(x, k, axis)
     if largest:  # a stable descending sort: sort the reversed array and reverse the result
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
@@ -37,7 +37,7 @@ def top_k(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Ar
 
 @top_k.form
 def _(x: Array, k: int, *, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
-    k, axis = _checked(x, k, axis)
+    k, axis = _check(x, k, axis)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     values, indices = record_many(
         "TopK",

@@ -121,7 +121,7 @@ def _to_base(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [shape[i] for i in inverse(axes)]
 
 
-def _moved(
+def _apply_moved(
     do: LayoutPropagation, o: Op, axes: Sequence[int], inputs: Sequence[Value | None], **attrs: Any
 ) -> list[View]:
     """Apply an operator in the layout of a base, and return the outputs as views with these axes."""
@@ -154,12 +154,12 @@ def _concatenated(do: LayoutPropagation, o: Op, parts: Sequence[View]) -> list[V
     if best is None:
         return None
     axes, moved = best
-    return _moved(do, o, axes, [do.materialize(v) for v in moved], axis=axes[o["axis"] % len(axes)])
+    return _apply_moved(do, o, axes, [do.materialize(v) for v in moved], axis=axes[o["axis"] % len(axes)])
 
 
 @_along("Split")
 def _split(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
-    return _moved(do, o, axes, [x.base, *_others(do)], axis=axes[o["axis"] % len(axes)])
+    return _apply_moved(do, o, axes, [x.base, *_others(do)], axis=axes[o["axis"] % len(axes)])
 
 
 @_along("Slice")
@@ -169,7 +169,7 @@ def _slice(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list
         return None
     inputs = [x.base, *_others(do)]
     inputs[3] = do.ints([axes[a % len(axes)] for a in named])
-    return _moved(do, o, axes, inputs)
+    return _apply_moved(do, o, axes, inputs)
 
 
 @_along("Pad")
@@ -178,7 +178,7 @@ def _pad(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[V
     if pads is None or len(do.operands) > 3:
         return None
     moved = do.ints([*_to_base(pads[:rank], axes), *_to_base(pads[rank:], axes)])
-    return _moved(do, o, axes, [x.base, moved, *_others(do, 2)])
+    return _apply_moved(do, o, axes, [x.base, moved, *_others(do, 2)])
 
 
 @_along("Expand", "Tile")
@@ -187,7 +187,7 @@ def _repeated(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> l
     counts = _integers(do.operands[1])
     if counts is None or len(counts) != len(x.shape):
         return None
-    return _moved(do, o, axes, [x.base, do.ints(_to_base(counts, axes))])
+    return _apply_moved(do, o, axes, [x.base, do.ints(_to_base(counts, axes))])
 
 
 @_along("Resize")
@@ -197,7 +197,7 @@ def _resize(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> lis
         return None
     if o["keep_aspect_ratio_policy"] != "stretch":
         return None
-    return _moved(do, o, axes, [x.base, None, None, do.ints(_to_base(o.outputs[0].shape, axes))])
+    return _apply_moved(do, o, axes, [x.base, None, None, do.ints(_to_base(o.outputs[0].shape, axes))])
 
 
 @_along("Gather")
@@ -212,7 +212,7 @@ def _gather(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> lis
     axis = axes[own_axis]
     if axis == len(axes) - 1 and own_axis != axis and len(indices.base.const) <= x.shape[own_axis]:
         return None
-    return _moved(do, o, axes, [x.base, indices.base], axis=axis)
+    return _apply_moved(do, o, axes, [x.base, indices.base], axis=axis)
 
 
 @_along("CumSum")
@@ -221,7 +221,7 @@ def _cumsum(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> lis
     if axis is None or do.operands[1] is None:
         return None
     moved = do.constant(np.asarray(axes[axis[0] % len(axes)], do.operands[1].base.dtype))
-    return _moved(do, o, axes, [x.base, moved])
+    return _apply_moved(do, o, axes, [x.base, moved])
 
 
 @_along("Softmax", "LogSoftmax", "TopK")
@@ -231,7 +231,7 @@ def _innermost(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> 
     axis = axes[o["axis"] % len(axes)]
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None
-    return _moved(do, o, axes, [x.base, *_others(do)], axis=axis)
+    return _apply_moved(do, o, axes, [x.base, *_others(do)], axis=axis)
 
 
 @_along("BatchNormalization", "InstanceNormalization", "LRN")
@@ -239,7 +239,7 @@ def _channels(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> l
     """Apply the operator where axes 0 and 1, samples and channels, are the same in the base."""
     if axes[:2] != (0, 1) or len(o.outputs) != 1:
         return None
-    return _moved(do, o, axes, [x.base, *_others(do)])
+    return _apply_moved(do, o, axes, [x.base, *_others(do)])
 
 
 @_along(*REDUCTIONS)
@@ -262,7 +262,7 @@ def _reduced(
 ) -> list[View]:
     """Reduce along the axes `gone` of the base, with the operator's keepdims."""
     left = [i for i in range(len(axes)) if i not in gone or o["keepdims"]]
-    return _moved(do, o, [left.index(a) for a in axes if a in left], inputs, **attrs)
+    return _apply_moved(do, o, [left.index(a) for a in axes if a in left], inputs, **attrs)
 
 
 # ------------------------------------------------------------------------ matrix products

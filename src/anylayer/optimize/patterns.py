@@ -29,8 +29,8 @@ import numpy as np
 from anylayer.graph.facts import Producers, is_number, number, producer
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array, TensorType
-from anylayer.optimize.rules import F4, Function, Kind, Rewriter, Stated, rule
+from anylayer.network import Array, Function, TensorType
+from anylayer.optimize.rules import F4, Kind, Rewriter, Stated, rule
 from anylayer.tracing import trace
 
 Constant = Array

@@ -23,7 +23,7 @@ from anylayer.graph.facts import producer, values_before
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import SUMS, is_discontinuous
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.optimize.new_graph import NewGraph
 from anylayer.optimize.order import position
 from anylayer.tracing import trace
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 F4 = np.dtype(np.float32)
 
-Function = Callable[..., Any]
 _F = TypeVar("_F", bound=Function)
 Kind = Literal["exact", "faster", "must"]
 ANY, END = "any", "end"

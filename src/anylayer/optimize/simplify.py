@@ -49,7 +49,7 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
             if any(o.op == "Transpose" for o in graph.ops):
                 graph = optimize.layout.propagate_layouts(graph, exact=exact)
         elif finished.get(stages) is not graph:
-            graph = finished[stages] = _repeated(graph, partial(rules_of, stages), log)
+            graph = finished[stages] = _repeat(graph, partial(rules_of, stages), log)
     return graph
 
 
@@ -61,10 +61,10 @@ def lowered(graph: Graph, target: str) -> Graph:
         return [r for r in RULES if r.stage == "lower" and target in r.targets]
 
     operators = {op for r in rules_of(graph) for op in r.ops}
-    return _repeated(graph, rules_of) if any(o.op in operators for o in graph.ops) else graph
+    return _repeat(graph, rules_of) if any(o.op in operators for o in graph.ops) else graph
 
 
-def _repeated(graph: Graph, rules_of: Callable[[Graph], list[Rule]], log: RuleLog | None = None) -> Graph:
+def _repeat(graph: Graph, rules_of: Callable[[Graph], list[Rule]], log: RuleLog | None = None) -> Graph:
     """Return the graph rewritten until nothing changes, at most MAX_PASSES times."""
     for _ in range(MAX_PASSES):
         rules = rules_of(graph)

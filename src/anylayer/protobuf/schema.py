@@ -140,7 +140,7 @@ def _check(block: Block, message: MessageClass, file: str, partial: bool) -> Non
         seen[entry.name] = seen.get(entry.name, 0) + 1
         if seen[entry.name] > 1 and not declared.repeated:
             raise block.fail(f"'{entry.name}' is given more than once, but it is not repeated", entry.line)
-        entry.value = _typed(block, entry, declared)
+        entry.value = _typed_value(block, entry, declared)
         if isinstance(entry.value, Block) and isinstance(declared.kind, type):
             _check(entry.value, declared.kind, file, partial)
     for name, declared in message.fields.items():
@@ -150,7 +150,7 @@ def _check(block: Block, message: MessageClass, file: str, partial: bool) -> Non
     block.defaults = defaults(message)
 
 
-def _typed(block: Block, entry: Entry, declared: Field) -> Value:
+def _typed_value(block: Block, entry: Entry, declared: Field) -> Value:
     """Return an entry's value in its declared type. Raise FileError if it does not have this type."""
     kind, value = declared.kind, entry.value
     if isinstance(kind, Enum):

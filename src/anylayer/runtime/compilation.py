@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.plan import Plan, make_plan
 from anylayer.engines import Program, general, layer_engines, load_engine
 from anylayer.errors import EngineError, need
 from anylayer.graph import Graph
-from anylayer.network import Array, Network, Shape, TensorType
+from anylayer.network import Array, DType, Network, Shape, TensorType
 from anylayer.optimize.simplify import simplify
 from anylayer.runtime.run import NumpyRunner, PlanRunner
 
-InputKey = tuple[tuple[Shape, np.dtype[Any]], ...]
+InputKey = tuple[tuple[Shape, DType], ...]
 """The shapes and dtypes of the inputs that a program is compiled for."""
 
 

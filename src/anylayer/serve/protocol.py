@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import InputError, need, need_one_of, plural
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, DType, TensorType
 
 _DTYPES = {
     "BOOL": "bool",
@@ -43,7 +43,7 @@ class Request:
     id: str = ""
 
 
-def datatype(dtype: np.dtype[Any]) -> str:
+def datatype(dtype: DType) -> str:
     """Return the protocol's name of a dtype. Raises InputError for one that it does not have."""
     need(dtype in _NAMES, f"the protocol has no name for dtype {dtype}", InputError)
     return _NAMES[dtype]
@@ -143,7 +143,7 @@ def _take(request: Request, name: str, tensor: Mapping[str, Any], rest: memoryvi
     return rest
 
 
-def _binary(name: str, raw: memoryview, dtype: np.dtype[Any], count: int) -> Array:
+def _binary(name: str, raw: memoryview, dtype: DType, count: int) -> Array:
     need(
         len(raw) == count * dtype.itemsize,
         f"input '{name}' has {len(raw)} bytes, but {count} values of {dtype} need {count * dtype.itemsize}",
@@ -152,7 +152,7 @@ def _binary(name: str, raw: memoryview, dtype: np.dtype[Any], count: int) -> Arr
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False)
 
 
-def _values(name: str, data: Any, dtype: np.dtype[Any]) -> Array:
+def _values(name: str, data: Any, dtype: DType) -> Array:
     """Return the values of JSON, flat or nested. Values that the dtype does not have are refused."""
     try:
         array = np.asarray(data)

@@ -20,10 +20,10 @@ from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import describe, may_decide_by_text, refusal
 from anylayer.graph.sizes import is_static, size_of, stand_for
 from anylayer.graph.symbolic import plain
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 from anylayer.tracing import rules
 
-TracingRule = Callable[..., Any]
+TracingRule = Function
 UNKNOWN_SIZE = "a size is known only when the network runs; pad it with anylayer.ops.pad_to_maximum first"
 
 
@@ -177,7 +177,7 @@ class TracedArray(_Base):
         raise refusal("x.shape = ... cannot be recorded; write x = x.reshape(...)")
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         return self._content.dtype
 
     @property

@@ -24,7 +24,7 @@ from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import extreme, is_symbolic, new_size, same, with_known_extrema
-from anylayer.network import MAX_VALUES, Array
+from anylayer.network import MAX_VALUES, Array, DType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import Run, current_run
 from anylayer.tracing.dtypes import BOOL, I8
@@ -193,7 +193,7 @@ def as_size(k: Any) -> Any:
     return counted_size(cast(k, I8), int(high))
 
 
-def _holds(dtype: np.dtype[Any], most: Any) -> bool:
+def _holds(dtype: DType, most: Any) -> bool:
     """Return whether integers of `dtype` hold a number of elements up to `most`. 32 bits hold every number."""
     return dtype.kind in "iu" and (dtype.itemsize >= 4 or (not is_symbolic(most) and most <= np.iinfo(dtype).max))
 

@@ -12,7 +12,7 @@ from anylayer.folders import FolderTable
 from anylayer.graph.place import describe, refusal
 from anylayer.graph.sizes import broadcast, stand_for
 from anylayer.graph.symbolic import holds_symbolic, is_symbolic, plain
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 from anylayer.tracing import rules
 from anylayer.tracing.array import (
     TracedArray,
@@ -49,7 +49,7 @@ class FunctionRule:
 
 
 R = TypeVar("R", bound=TracingRule)
-FUNCTIONS: FolderTable[Callable[..., Any], FunctionRule] = FolderTable("tracing/rules", "implements")
+FUNCTIONS: FolderTable[Function, FunctionRule] = FolderTable("tracing/rules", "implements")
 UFUNCS: FolderTable[np.ufunc, TracingRule] = FolderTable("tracing/rules", "ufunc_rule")
 """The rules of ufuncs: from inputs in the dtypes of NumPy's loop to the output, or a tuple of outputs."""
 
@@ -94,7 +94,7 @@ def resolved(x: Any) -> Any:
     return x
 
 
-def converted(value: Any, dtype: np.dtype[Any]) -> Array:
+def converted(value: Any, dtype: DType) -> Array:
     """Return the assigned value as an array of the dtype of the array that it is written to."""
     value = resolved(value)
     if type(value) is TracedArray:
@@ -300,7 +300,7 @@ def _comparable(inputs: Sequence[Any]) -> Sequence[Any]:
 # ------------------------------------------------------------------- functions
 
 
-def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def call_function(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Implement __array_function__, and the methods of ndarray that are also functions."""
     rule = FUNCTIONS.find(function)
     args, kwargs = selected(tuple(args)), selected(dict(kwargs))

@@ -10,6 +10,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, SizeDouble, SizeReal
+from anylayer.network import DType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.python_numbers import PythonNumber
 
@@ -19,7 +20,7 @@ BOOL, F4, I4, I8 = np.dtype("?"), np.dtype("f4"), np.dtype("i4"), np.dtype("i8")
 
 
 @lru_cache(None)
-def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def compute_dtype(dtype: DType) -> DType:
     """Return the dtype in which the engines compute on `dtype`.
 
     That is `dtype` itself for float32, float64, int32 and int64; float32 for float16; int64 for other integers,
@@ -67,7 +68,7 @@ def as_operand(x: Any) -> Any:
 
 
 @lru_cache(None)
-def _loop(ufunc: np.ufunc, kinds: tuple[Any, ...], signature: tuple[Any, ...] | None) -> tuple[np.dtype[Any], ...]:
+def _loop(ufunc: np.ufunc, kinds: tuple[Any, ...], signature: tuple[Any, ...] | None) -> tuple[DType, ...]:
     full = (*kinds, *[None] * ufunc.nout)
     dtypes = ufunc.resolve_dtypes(full, signature=signature) if signature else ufunc.resolve_dtypes(full)
     return tuple(dtypes)
@@ -75,7 +76,7 @@ def _loop(ufunc: np.ufunc, kinds: tuple[Any, ...], signature: tuple[Any, ...] | 
 
 def loop_dtypes(
     ufunc: np.ufunc, inputs: Sequence[Any], signature: tuple[Any, ...] | None = None
-) -> tuple[np.dtype[Any], ...]:
+) -> tuple[DType, ...]:
     """Return the dtypes of the loop that NumPy selects for these inputs: those of the inputs, then of the outputs.
 
     Raises TraceError for a dtype that the engines do not support.
@@ -93,6 +94,6 @@ def loop_dtypes(
     return dtypes
 
 
-def common_dtype(*inputs: Any) -> np.dtype[Any]:
+def common_dtype(*inputs: Any) -> DType:
     """Return np.result_type of the inputs, where Python numbers take the dtype of the arrays."""
     return np.result_type(*[python_type(x)() if weak(x) else x.dtype for x in inputs])

@@ -16,7 +16,6 @@ from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import as_index, depends_on_data, extreme, is_symbolic, is_zero, same, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.counts import as_bound
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import as_array, cast, is_constant
 from anylayer.tracing.size_arithmetic import size_list
@@ -213,7 +212,8 @@ def _slice_bounds(p: slice, size: Any) -> tuple[Any, Any, int]:
     places = [b for b in (p.start, p.stop) if type(b) is TracedArray and size_list(b) is None]
     if places and isinstance(p.step, int) and p.step < 0:
         raise refusal("a slice backwards to a place that depends on data cannot be recorded; write x[a:b][::-1]")
-    p = slice(as_bound(p.start, size), as_bound(p.stop, size), p.step)
+    if type(p.start) is TracedArray or type(p.stop) is TracedArray:
+        p = slice(tracing.counts.as_bound(p.start, size), tracing.counts.as_bound(p.stop, size), p.step)
     if not any(map(is_symbolic, (size, p.start, p.stop, p.step))):
         start, stop, step = p.indices(size)
         return start, len(range(start, stop, step)), step

@@ -7,7 +7,7 @@ the elements of the selection makes an array of it, whose size depends on data: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from anylayer import tracing
 from anylayer.graph.place import describe
 from anylayer.graph.sizes import broadcast, is_one, numpy_axis
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 from anylayer.tracing.array import Selection, TracedArray, selected, wrapped
 from anylayer.tracing.counts import compressed, mask_of_positions, positions
 from anylayer.tracing.dispatch import call_ufunc, resolved
@@ -43,7 +43,7 @@ class MaskSelection(Selection):
         self.array: Any = None
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         return self.whole.dtype
 
     def made(self) -> Any:
@@ -102,7 +102,7 @@ class MaskSelection(Selection):
             return x.selects_as(self.mask, self.axes) and x.array is None and self.array is None
         return np.ndim(x) == 0 and self.array is None
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Function, types: Any, args: Any, kwargs: Any) -> Any:
         if self.array is None and func in _REDUCTIONS and args and args[0] is self:
             return getattr(self, _REDUCTIONS[func])(*args[1:], **kwargs)
         elementwise = func in (np.clip, np.round, np.nan_to_num) or (func is np.where and len(args) == 3)
@@ -134,7 +134,7 @@ class MaskSelection(Selection):
         """Return the axes of the whole array that a reduction along `axis` reduces, None for all."""
         return None if axis is None else tuple(self.axes)
 
-    def _reduce(self, function: Callable[..., Any], neutral: float, axis: Any, keywords: Mapping[str, Any]) -> Any:
+    def _reduce(self, function: Function, neutral: float, axis: Any, keywords: Mapping[str, Any]) -> Any:
         """Return `function` over the whole array, in which the elements that are not selected are `neutral`."""
         if not self._reduces_whole(axis, keywords):
             return function(self.made(), axis, **keywords)
@@ -218,7 +218,7 @@ _REDUCTIONS = {
 }  # fmt: skip
 
 
-def _extreme(dtype: np.dtype[Any], largest: bool) -> float:
+def _extreme(dtype: DType, largest: bool) -> float:
     """Return the largest or smallest value of a dtype."""
     if dtype.kind == "f":
         return np.inf if largest else -np.inf

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.graph.place import refusal
+from anylayer.network import Function
 from anylayer.tracing.array import TracedArray
 
 _BINARY = {
@@ -36,14 +37,14 @@ def _forward(ufunc: np.ufunc) -> Any:
     return operator
 
 
-def _reflected(ufunc: np.ufunc) -> Any:
+def _reflect(ufunc: np.ufunc) -> Any:
     def operator(self: Any, other: Any) -> Any:
         return ufunc(other, self)
 
     return operator
 
 
-def _in_place(ufunc: np.ufunc, immutable: Callable[[Any], bool]) -> Callable[..., Any]:
+def _in_place(ufunc: np.ufunc, immutable: Callable[[Any], bool]) -> Function:
     def operator(self: Any, other: Any) -> Any:
         if immutable(self):
             return ufunc(self, other)
@@ -73,7 +74,7 @@ def install(cls: Any, immutable: Callable[[Any], bool]) -> None:
     """
     for name, ufunc in _BINARY.items():
         setattr(cls, f"__{name}__", _forward(ufunc))
-        setattr(cls, f"__r{name}__", _reflected(ufunc))
+        setattr(cls, f"__r{name}__", _reflect(ufunc))
         if name != "divmod":
             setattr(cls, f"__i{name}__", _in_place(ufunc, immutable))
     for name, ufunc in _COMPARE.items():

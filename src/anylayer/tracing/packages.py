@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.graph.place import refusal
+from anylayer.network import Function
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import traced_in
 from anylayer.tracing.record import substituted
@@ -53,7 +53,7 @@ def substitute_for(x: Any) -> Any:
     return None
 
 
-def _call(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+def _call(function: Function, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a function of OpenCV, or record ours if an argument is known only when the network runs."""
     arguments = list(map(selected, args)), dict(zip(kwargs, map(selected, kwargs.values())))
     traced = [*traced_in([*arguments[0], *arguments[1].values()])]
@@ -71,9 +71,7 @@ def _call(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) ->
         raise refusal(str(error)) from None
 
 
-def _call_with_values(
-    function: Callable[..., Any], traced: list[TracedArray], args: list[Any], kwargs: Any
-) -> Any:
+def _call_with_values(function: Function, traced: list[TracedArray], args: list[Any], kwargs: Any) -> Any:
     """Call a function with the values of constants. What it draws into an array is written to the constant."""
     plain = {id(x): np.array(x._const()) for x in traced}
 

@@ -15,7 +15,7 @@ from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import refusal, refused
 from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import is_empty, plain
-from anylayer.network import TensorType
+from anylayer.network import Function, TensorType
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.decisions import explore, guarded_index, without_branches
 from anylayer.tracing.python_numbers import PythonNumber
@@ -193,14 +193,14 @@ class SizeDependsOnData(TraceError):
     """A size depends on data, and the trace has no symbols for such sizes."""
 
 
-def substituted(function: Callable[..., Any]) -> Callable[..., Any]:
+def substituted(function: Function) -> Function:
     """Return the copy of one of our functions that keeps symbolic sizes, or the function itself outside a symbolic
     trace."""
     active = counterparts.get()
     return function if active is None or not active.symbolic else active.of(function)
 
 
-def call_user(function: Callable[..., Any], *args: Any) -> Any:
+def call_user(function: Function, *args: Any) -> Any:
     """Call a user's function, or in a second attempt its counterpart. Raises Stopped if it ends the program."""
     active = counterparts.get()
     return call_contained(function, *args) if active is None else active.call(function, args)

@@ -20,7 +20,7 @@ from anylayer.graph.ir import Graph
 from anylayer.graph.reals import Real
 from anylayer.graph.sized import SizedArray, sized_array
 from anylayer.graph.symbolic import SizeReal, extreme, is_symbolic, new_size
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.tracing.array import TracedArray
 
 Numbers = NDArray[np.object_]
@@ -115,7 +115,7 @@ def _are_integers(values: Numbers) -> bool:
     return not any(isinstance(v, float) for v in values.reshape(-1))
 
 
-def _elementwise(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _elementwise(function: Callable[[Any, Any], Any]) -> Function:
     def apply(inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         return functools.reduce(np.frompyfunc(function, 2, 1), inputs)
 

@@ -179,19 +179,19 @@ class CallCounter:
     def __init__(self, value: Any, name: str) -> None:
         self._value, self._name = value, name
 
-    def _counted(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
+    def _count(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
         value = other._value if type(other) is CallCounter else other
         if type(value) not in (int, float, bool):
             return self._refuse_reading()
         return CallCounter(function(self._value, value), self._name)
 
     def __add__(self, other: Any) -> Any:
-        return self._counted(other, lambda a, b: a + b)
+        return self._count(other, lambda a, b: a + b)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._counted(other, lambda a, b: a - b)
+        return self._count(other, lambda a, b: a - b)
 
     def _refuse_reading(self, *_: Any, **__: Any) -> Any:
         raise state_refusal(self._name)

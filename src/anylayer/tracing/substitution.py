@@ -26,6 +26,7 @@ from anylayer.errors import call_contained
 from anylayer.graph.guards import traces_symbolically
 from anylayer.graph.ir import Graph
 from anylayer.graph.symbolic import as_index
+from anylayer.network import Function
 from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import changed_functions, changes_code
@@ -36,7 +37,6 @@ from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
 from anylayer.tracing.rules import concatenation, creation, strides
 
-Function = Callable[..., Any]
 T = TypeVar("T")
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from anylayer.graph.guards import unguarded
 from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
+from anylayer.network import Function
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.primitives import as_array
@@ -111,7 +112,7 @@ def _cast(kind: type) -> Callable[[Any], Any]:
     return of_data
 
 
-def _extreme(function: str) -> Callable[..., Any]:
+def _extreme(function: str) -> Function:
     original = getattr(builtins, function)
 
     def rule(*args: Any, **kwargs: Any) -> Any:
@@ -130,7 +131,7 @@ def _extreme(function: str) -> Callable[..., Any]:
 _UFUNC_METHODS = ("at", "reduce", "accumulate", "outer", "reduceat")
 
 
-def _rounding(name: str, convert: Callable[..., Any]) -> Callable[..., Any]:
+def _rounding(name: str, convert: Function) -> Function:
     original = getattr(np, name)
 
     def rule(*args: Any, **kwargs: Any) -> Any:
@@ -164,7 +165,7 @@ def _broadcast_to(array: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
     return (broadcast_to if is_open else np.broadcast_to)(array, shape, *args, **kwargs)
 
 
-def _sized_by(function: Callable[..., Any]) -> Callable[..., Any]:
+def _sized_by(function: Function) -> Function:
     """Return a function of an array and sizes that also takes a constant array and symbolic sizes."""
     signature = inspect.signature(function)
 

@@ -101,7 +101,7 @@ class Precision:
         if self.name == "float32":
             return
         wordings = wording("functions and keep", "--functions, --function and --keep")
-        rule = f"{_spelled(self.name)} needs standard operators only; leave out {wordings}"
+        rule = f"{_spell(self.name)} needs standard operators only; leave out {wordings}"
         need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
         if self.half:
             _need_float16_weights(graph, self._kept(graph))
@@ -142,7 +142,7 @@ class Precision:
         sums = [producer(graph.producers, o.inputs[0]) for o in graph.ops if o.op in _FUSED and o.scope in left]
         left |= {o.scope for o in sums if o is not None}
         quantizable = [t for o, t in zip(graph.ops, titles) if _is_weighted_sum(o) and o.scope not in left]
-        rule = f"{_spelled('int8')} needs a convolution or matrix product with constant weights outside your own"
+        rule = f"{_spell('int8')} needs a convolution or matrix product with constant weights outside your own"
         need(quantizable, f"{rule} layers, and this network has none", InputError)
         between = [
             t for o, t in zip(graph.ops, titles) if o.op in _BETWEEN and not o.domain and o.scope not in left
@@ -185,9 +185,9 @@ def precision_of(
         InputError,
     )
     need(io in ("float32", "float16"), f"io='{io}': inputs and outputs are float32 or float16", InputError)
-    need(io == "float32" or name == "float16", f"io='float16' needs {_spelled('float16')}", InputError)
+    need(io == "float32" or name == "float16", f"io='float16' needs {_spell('float16')}", InputError)
     _need_calibration(name, calibrate)
-    rule = f"{wording('reduce_range=True', 'reduce_range=true')} needs {_spelled('int8')}"
+    rule = f"{wording('reduce_range=True', 'reduce_range=true')} needs {_spell('int8')}"
     need(name == "int8" or not reduce_range, rule, InputError)
     node_names = [t.node.name for t in source.nodes]
     for node in float32:
@@ -195,13 +195,13 @@ def precision_of(
         need(node in node_names, rule, InputError)
     need(
         not float32 or name in kept_in,
-        f"{wording('float32', '--float32')} has no effect with {_spelled(name)} in this format",
+        f"{wording('float32', '--float32')} has no effect with {_spell(name)} in this format",
         InputError,
     )
     return Precision(name, frozenset(float32), io, calibrate, reduce_range)
 
 
-def _spelled(precision: str) -> str:
+def _spell(precision: str) -> str:
     """Return how the user selects a precision: an argument in Python, an option on the command line."""
     return wording(f"precision='{precision}'", f"--precision {precision}")
 
@@ -210,11 +210,11 @@ def _need_calibration(name: str, calibrate: Sets) -> None:
     remedy = wording("calibrate=[{'data': x}, ...]", "--calibrate FOLDER")
     need(
         name != "int8" or len(calibrate) > 0,
-        f"{_spelled('int8')} needs calibration data, from which it takes the range of each value: give {remedy}, "
+        f"{_spell('int8')} needs calibration data, from which it takes the range of each value: give {remedy}, "
         "with some tens of pictures of the kind that the network was made for",
         InputError,
     )
-    rule = f"{wording('calibrate', '--calibrate')} needs {_spelled('int8')}"
+    rule = f"{wording('calibrate', '--calibrate')} needs {_spell('int8')}"
     need(name == "int8" or len(calibrate) == 0, rule, InputError)
 
 

@@ -60,10 +60,10 @@ def write(
     Raises FileError where the checker refuses the file, and InputError for a precision that cannot be written.
     """
     precision = precision_of(source, **options)
-    graph = _simplified(source.graph)
+    graph = _simplify(source.graph)
     for o in graph.ops:
         if o.body is not None:
-            o.body = _simplified(o.body)
+            o.body = _simplify(o.body)
     size = sum(v.const.nbytes for v in _constants(graph) if v.const is not None)
     if external is None:
         external = size > _MAX_PROTOBUF_BYTES - _RESERVED
@@ -93,12 +93,12 @@ def write(
             written.unrun = why_not_run(kept_layers)
         if kept_layers and not written.unrun:
             written.stand_in = path.with_name("stand-in.onnx")
-            graph.ops = [_computed(o) for o in graph.ops]
+            graph.ops = [_call_of_body(o) for o in graph.ops]
             _save(graph, source, written.stand_in, weights, precision)
     return written
 
 
-def _simplified(graph: Graph) -> Graph:
+def _simplify(graph: Graph) -> Graph:
     """Return the simplified graph with corrections for ONNX Runtime.
 
     A Pad before a MaxPool lists all axes. Without axes, ONNX Runtime 1.31 fuses the Pad into the pool, whose own
@@ -144,7 +144,7 @@ def _save(graph: Graph, source: Source, path: Path, weights: _WeightsFile | None
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def _computed(o: Op) -> Op:
+def _call_of_body(o: Op) -> Op:
     """Return a kept layer as a call of its body; another operator unchanged."""
     if not o.kept or o.body is None:
         return o

@@ -40,7 +40,7 @@ def with_fixed_sizes(graph: Graph, places: Mapping[str, str]) -> Graph:
         body = None if op.body is None else with_fixed_sizes(op.body, places)
         is_padded = _is_head(op) or not padded.isdisjoint(inputs)
         if _is_head(op):
-            results = _filled(new, op, inputs[0], inputs[2])
+            results = _fill_rows(new, op, inputs[0], inputs[2])
         elif is_padded:
             moved = op in REARRANGES and all(v is None or v.const is not None for v in inputs[1:])
             if not moved:
@@ -71,7 +71,7 @@ def _is_head(op: Op) -> bool:
     return whole and start == [0] and axes == [0] and len(op.inputs) == 4
 
 
-def _filled(new: Rewriter, op: Op, x: Value | None, end: Value | None) -> list[Value]:
+def _fill_rows(new: Rewriter, op: Op, x: Value | None, end: Value | None) -> list[Value]:
     """Append operators that return the rows of a head, followed by rows of -1."""
 
     def filled(x: Array, end: Array) -> Array:

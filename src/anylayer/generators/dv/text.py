@@ -111,7 +111,7 @@ def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks
         title, type_ = "Concatenate Layer", "LT_CONCAT"
     lines = [f"//Layer_{i}: {title}", *(f"//\t->: {line_comment(n)}" for n in layer.names)]
     lines += [f"void C{name}::Layer_{i}()", "{"]
-    before, own = _own(layer, plan, callbacks)
+    before, own = _kind_fields(layer, plan, callbacks)
     lines += [*before, f"  struct fpga_layer& layer = get_layer({i});", f"  layer.type = {type_};"]
     fields = [f"layer.name = {string(', '.join(layer.names))};"]
     offset = sum(map(len, weights))
@@ -135,7 +135,7 @@ def _layer(i: int, layer: DvLayer, plan: DvPlan, name: str, callbacks: Callbacks
     return "\n".join([*lines, f"}}//end of  Layer_{i}", ""])
 
 
-def _own(layer: DvLayer, plan: DvPlan, callbacks: Callbacks) -> tuple[list[str], list[str]]:
+def _kind_fields(layer: DvLayer, plan: DvPlan, callbacks: Callbacks) -> tuple[list[str], list[str]]:
     """Return the definitions and the fields that only layers of this kind have."""
     kind = layer.kind
     if isinstance(kind, Custom):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+
+from anylayer.network import Function
 
 cv2: Any = None  # GENERATED: import cv2
 
@@ -26,7 +28,7 @@ class _Entry:
     """
 
     type: str
-    cls: Callable[..., Any]
+    cls: Function
     params: Sequence[dict[str, Any]]
     writes: bool
     weights: bool

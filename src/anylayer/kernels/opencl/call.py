@@ -67,7 +67,7 @@ class OpenCLProgram:
         self._types = [(kind.shape, kind.dtype) for kind in layer.outputs]
         self._event: Any = None
         with at(layer.node.place):
-            self._program = _built(layer)
+            self._program = _build(layer)
             self._frames.append(self._frame())
 
     @property
@@ -79,9 +79,9 @@ class OpenCLProgram:
         try:
             return _DeviceFrame(self._layer, self._program)
         except pyopencl.Error as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
-    def _refused(self, error: Exception) -> AnyLayerError:
+    def _refusal(self, error: Exception) -> AnyLayerError:
         layer = self._layer
         sizes = f"global {layer.whole}, local {layer.local or 'not given'}"
         text = str(error).partition("\n")[0]
@@ -129,7 +129,7 @@ class OpenCLProgram:
                 memory.download(queue)
             queue.finish()
         except pyopencl.Error as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
     def _checked(self, frame: _DeviceFrame) -> None:
         """Run the kernel with marker values in the outputs, which show the elements that were not written."""
@@ -160,7 +160,7 @@ class OpenCLProgram:
         layer.checked = True
 
 
-def _built(layer: OpenCLLayer) -> Any:
+def _build(layer: OpenCLLayer) -> Any:
     """Return the built program of a layer. Raise LayerError with the compiler's messages."""
     device, text = layer.device(), layer.text
     try:

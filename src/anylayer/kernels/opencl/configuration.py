@@ -151,7 +151,7 @@ def _check(element: Element, file: str) -> None:
     known, inside = _ATTRIBUTES[element.tag], _CHILDREN.get(element.tag, {})
     with at(f"{file}:{element.line}"):
         for name, value in element.attributes.items():
-            need(name in known, f"<{element.tag}> has no attribute '{name}'{_known(name, known)}", FileError)
+            need(name in known, f"<{element.tag}> has no attribute '{name}'{_hint(name, known)}", FileError)
             bad = next((c for c in value if not c.isprintable()), "")
             need(not bad, f"'{name}' of <{element.tag}> has the character {bad!r}", FileError)
         for name, required in known.items():
@@ -167,13 +167,13 @@ def _check(element: Element, file: str) -> None:
         with at(f"{file}:{child.line}"):
             need(
                 child.tag in inside,
-                f"<{child.tag}> in <{element.tag}> is unknown{_known(child.tag, inside)}",
+                f"<{child.tag}> in <{element.tag}> is unknown{_hint(child.tag, inside)}",
                 FileError,
             )
         _check(child, file)
 
 
-def _known(name: str, known: Iterable[str]) -> str:
+def _hint(name: str, known: Iterable[str]) -> str:
     return nearest(name, known) or f"; it has: {', '.join(known) or 'none'}"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from anylayer.kernels.params import need_sizes
 from anylayer.layer import Definition
 from anylayer.layer.bound import stated_types
 from anylayer.layer.order import ORDERS
-from anylayer.network import ABSENT, MAX_VALUES, Array, Network, Node, TensorType
+from anylayer.network import ABSENT, MAX_VALUES, Array, DType, Network, Node, TensorType
 
 if TYPE_CHECKING:
     from anylayer.kernels.opencl.call import OpenCLProgram
@@ -68,7 +68,7 @@ class OpenCLType:
         self,
         node: Node,
         types: Sequence[TensorType],
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         outputs: Sequence[TensorType] | None = None,
     ) -> OpenCLLayer:
         """Create an instance for a node and these input types. `outputs` are the types that the NumPy class
@@ -298,10 +298,10 @@ class ProgramText:
         self._layer, self._built_ins, self._defines = layer, list(built_ins), list(defines)
         lines = [*built_ins]
         for number, define in defines:
-            lines += [f"#line {number} {_quoted(layer.file)}", define]
+            lines += [f"#line {number} {_quote(layer.file)}", define]
         text = "\n".join(lines) + "\n"
         for source in layer.sources:
-            text += f"#line 1 {_quoted(source.name)}\n{_closed(source.text)}"
+            text += f"#line 1 {_quote(source.name)}\n{_close(source.text)}"
         self.compiled = text
         self.prints = any(re.search(r"\bprintf\b", source.text) for source in layer.sources)
         self.includes = any(_INCLUDE.search(source.text) for source in layer.sources)
@@ -315,7 +315,7 @@ class ProgramText:
         lines += ["// Custom Layer User Defines", *(define for _, define in self._defines)]
         text = "\n".join(lines) + "\n"
         for source in layer.sources:
-            text += f"// Custom Layer Kernel {_comment(source.name)}\n{_closed(source.text)}"
+            text += f"// Custom Layer Kernel {_comment(source.name)}\n{_close(source.text)}"
         return text
 
     def without_half(self) -> str:
@@ -324,11 +324,11 @@ class ProgramText:
         return _HALF.sub("", self.compiled)
 
 
-def _closed(text: str) -> str:
+def _close(text: str) -> str:
     return text if text.endswith("\n") or not text else text + "\n"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     name = "".join(c if c.isprintable() else "?" for c in name)
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

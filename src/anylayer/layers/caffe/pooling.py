@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ from anylayer.layer.arguments import pooled_sizes, same_shape
 from anylayer.layer.contract import PixelMap
 from anylayer.layers.caffe._axes import need_padded
 from anylayer.layers.caffe._messages import engine_field, no_effect
+from anylayer.network import Function
 
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -40,7 +40,7 @@ class Windows:
         top, left, bottom, right = self.pads
         return top, left, min(bottom + more[0], self.kernel[0] - 1), min(right + more[1], self.kernel[1] - 1)
 
-    def inside(self, operator: Callable[..., Any], x: Array, **options: Any) -> Any:
+    def inside(self, operator: Function, x: Array, **options: Any) -> Any:
         """Return what an operator of pooling computes in the windows that start in the map, or before it."""
         return operator(x, self.kernel, strides=self.stride, pads=self.pads, ceil_mode=self.ceil, **options)
 

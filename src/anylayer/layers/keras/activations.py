@@ -10,9 +10,9 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
 from anylayer.layer import attribute, need
-from anylayer.layers._table import Function, OperatorType, computes, operators, row
+from anylayer.layers._table import OperatorType, computes, operators, row
 from anylayer.layers.keras._base import PassesMask, axes_of, plain_value
-from anylayer.network import Array
+from anylayer.network import Array, Function
 
 _one = np.float32(1)
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805

@@ -15,11 +15,11 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, nearest, plural
 from anylayer.layer import need
-from anylayer.layers._table import Function, OperatorType, define
+from anylayer.layers._table import OperatorType, define
 from anylayer.layers.keras import _functions as f
 from anylayer.layers.keras._base import KerasLayer, with_inputs
 from anylayer.layers.keras.activations import ACTIVATIONS, FUNCTIONS
-from anylayer.network import Array, Node
+from anylayer.network import Array, Function, Node
 
 
 class FunctionLayer(KerasLayer):

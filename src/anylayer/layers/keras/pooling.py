@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from anylayer.layer import attribute, layer
 from anylayer.layers.keras._base import FORMATS, Spatial, WindowLayer, by_rank
 from anylayer.layers.keras._functions import pool
-from anylayer.network import Array
+from anylayer.network import Array, Function
 
 
 class Pooling(WindowLayer):
@@ -27,7 +26,7 @@ class Pooling(WindowLayer):
 class GlobalPooling(Spatial):
     """A reduction of the spatial axes to one number per channel."""
 
-    reduce: ClassVar[Callable[..., Any]]
+    reduce: ClassVar[Function]
     keepdims: bool = attribute("bool", False, doc="whether the reduced axes are kept with size 1")
 
     def axes(self, x: Array) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from anylayer.layer import attribute, layer, need
 from anylayer.layers._table import define, operators, row
 from anylayer.layers.keras._base import KerasLayer, PassesMask
 from anylayer.layers.keras.activations import activation
-from anylayer.network import Array
+from anylayer.network import Array, Function
 
 
 class StateLayer(KerasLayer):
@@ -99,7 +99,7 @@ class SequenceLayer(StateLayer):
         names = self.operator_activations()
         return [_NATIVE[n] for n in names] if all(isinstance(n, str) and n in _NATIVE for n in names) else None
 
-    def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def functions(self) -> tuple[Function, Function]:
         """Return the activation function, and that of the gates."""
         return activation(self.activation, self.dialect), activation(self.recurrent_activation, self.dialect)
 

@@ -24,10 +24,10 @@ from anylayer.layers.onnx._call import (
 )
 from anylayer.layers.onnx._record import reduce_over_unknown_axes
 from anylayer.libraries.onnx import helper
-from anylayer.network import Array
+from anylayer.network import Array, Function
 
 
-def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _fold(function: Callable[[Any, Any], Any]) -> Function:
     return lambda *inputs: functools.reduce(function, inputs)
 
 
@@ -138,7 +138,7 @@ def _sum(x: Array, axes: Any, keep: bool) -> Any:
     return x.sum(axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _extreme(function: Callable[..., Any], empty_float: float) -> Callable[..., Any]:
+def _extreme(function: Function, empty_float: float) -> Function:
     def reduce(x: Array, axes: Any, keep: bool) -> Any:
         if 0 not in x.shape:
             return function(x, axis=axes, keepdims=keep)

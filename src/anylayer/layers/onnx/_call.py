@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from anylayer.folders import Table
 from anylayer.layer.arguments import is_constant
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 
 _PLAIN = frozenset(
     ("bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64")
 )
 
 
-def is_plain(dtype: np.dtype[Any]) -> bool:
+def is_plain(dtype: DType) -> bool:
     """Return whether NumPy itself computes with a dtype; it does not with bfloat16, float8 and 4-bit integers."""
     return dtype.name in _PLAIN
 
@@ -26,7 +24,7 @@ class NoMeaning(Exception):
     """Raised when a NumPy meaning does not cover a form of its operator; onnx's reference implementation does."""
 
 
-Meaning = Callable[..., Any]
+Meaning = Function
 """A function (call, *inputs) -> an array, or a list or tuple of arrays. An absent input is None or not passed."""
 
 
@@ -81,7 +79,7 @@ def has_rare_dtype(call: OpCall) -> bool:
     return any(x.dtype.name in _UNSUPPORTED_BY_ENGINES for x in call.inputs if x is not None)
 
 
-def of(function: Callable[..., Any], *names: str, **renamed: str) -> Meaning:
+def of(function: Function, *names: str, **renamed: str) -> Meaning:
     """Return the meaning that calls a function of the inputs with attributes of the operator as keywords.
 
     names: attributes that have the name of a keyword. renamed: other attributes, by keyword. An attribute
@@ -96,7 +94,7 @@ def of(function: Callable[..., Any], *names: str, **renamed: str) -> Meaning:
     return compute
 
 
-def meanings(rows: Mapping[str, Callable[..., Any]], **how: Any) -> None:
+def meanings(rows: Mapping[str, Function], **how: Any) -> None:
     """Register functions of the inputs as the NumPy meanings of operators.
 
     Their keyword-only parameters are attributes of the operator. how: the arguments of `meaning`.

@@ -43,7 +43,7 @@ from anylayer.libraries.onnx import (
     onnx,
     schema,
 )
-from anylayer.network import MAX_VALUES, Array, Node, as_written
+from anylayer.network import MAX_VALUES, Array, DType, Node, as_written
 from anylayer.tracing import constant_of, is_traced, record_many, size_list, substituted
 from anylayer.tracing.dispatch import resolved
 
@@ -128,7 +128,7 @@ def recorded(call: OpCall) -> list[Array]:
         raise kind(f"does not take inputs of shape {shapes}: {error}") from error
     types_of_outputs: list[tuple[Any, Any]] = []
     for i, inferred_type in enumerate(types):
-        inferred_type = inferred_type or _ranked(call)
+        inferred_type = inferred_type or _type_by_rank(call)
         if inferred_type is None:
             raise TraceError(f"the number of axes of output {i} of {call.op} is known only when the network runs")
         dtype, sizes = inferred_type
@@ -191,7 +191,7 @@ def need_known(call: OpCall, written: Mapping[str, Any]) -> None:
         )
 
 
-def _ranked(call: OpCall) -> tuple[np.dtype[Any], list[int | str | None]] | None:
+def _type_by_rank(call: OpCall) -> tuple[DType, list[int | str | None]] | None:
     """Return the dtype and the unknown sizes of an output whose rank follows from the inputs."""
     x = call.inputs[0]
     dtype, rank, count = x.dtype, len(x.shape), _count(call)

@@ -19,7 +19,7 @@ from anylayer.layers.onnx._call import OpCall
 from anylayer.layers.onnx._record import run
 from anylayer.layers.onnx._windows import average_pool, explicit
 from anylayer.libraries.onnx import TensorProto, helper
-from anylayer.network import Array, Node
+from anylayer.network import Array, Function, Node
 from anylayer.ops import dequantize_linear as dequantize
 from anylayer.ops import quantize_linear as quantize
 
@@ -56,7 +56,7 @@ def _of_two(function: Callable[[Any, Any], Any]) -> Callable[..., Array]:
     return compute
 
 
-def _of_one(function: Callable[..., Any]) -> Callable[..., Array]:
+def _of_one(function: Function) -> Callable[..., Array]:
     """Return a function of a quantized array, computed on real numbers and quantized again."""
 
     def compute(
@@ -251,16 +251,16 @@ class MatMulNBits(_Quantized):
     def _integers(self, data: Array) -> Array:
         """Return the integers (K, N) of the packed weights."""
         count = self.N * -(-self.K // self.block_size) * self.block_size
-        values = _unpacked(data.reshape(-1), self.bits)[:count]
+        values = _unpack_bits(data.reshape(-1), self.bits)[:count]
         need(values.size == count, f"its weights must have {count} values, got {values.size}")
         return values.reshape(self.N, -1)[:, : self.K].T
 
     def _offsets(self, data: Array, blocks: int) -> Array:
         """Return the integers (blocks, N) of the packed zero points."""
-        return _unpacked(data.reshape(self.N, -(-blocks * self.bits // 8)), self.bits)[:, :blocks].T
+        return _unpack_bits(data.reshape(self.N, -(-blocks * self.bits // 8)), self.bits)[:, :blocks].T
 
 
-def _unpacked(data: Array, bits: int) -> Array:
+def _unpack_bits(data: Array, bits: int) -> Array:
     """Return integers of a few bits each, the lowest bits of a byte first, along the last axis."""
     parts = [(data >> np.uint8(shift)) & np.uint8((1 << bits) - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(*data.shape[:-1], -1)

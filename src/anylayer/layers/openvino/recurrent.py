@@ -11,6 +11,7 @@ from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
+from anylayer.network import Function
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 
@@ -116,7 +117,7 @@ def _lstm_cell(
     return (last[0], cell[0])[:outputs]
 
 
-def _sequence(operator: Callable[..., Any]) -> Callable[..., Any]:
+def _sequence(operator: Function) -> Function:
     """Return the function of a layer whose only state is h, from one with x (T, B, I) and h (D, B, H)."""
 
     def run(
@@ -130,7 +131,7 @@ def _sequence(operator: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _cell(operator: Callable[..., Any]) -> Callable[..., Any]:
+def _cell(operator: Function) -> Function:
     """Return the function of a single step, from one of sequences."""
 
     def run(

@@ -15,6 +15,7 @@ from anylayer.layer.fields import MISSING
 from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
+from anylayer.network import Function
 
 
 class FromCaffe(OpenVINOLayer):
@@ -65,7 +66,7 @@ def _priors(by_caffe: Computed, type_: str, params: Mapping[str, Any], cells: Ar
 
 
 def _prior_box(
-    cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Callable[..., Any], **fields: Any
+    cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Function, **fields: Any
 ) -> Any:
     for name in ("density", "fixed_ratio", "fixed_size"):
         need(not fields[name], f"{name} is not supported")
@@ -80,7 +81,7 @@ def _prior_box(
 
 
 def _prior_box_clustered(
-    cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Callable[..., Any], **fields: Any
+    cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Function, **fields: Any
 ) -> Any:
     params = attributes_in_file("width", "height", "variance")
     step_h, step_w = (fields[name] or fields["step"] for name in ("step_h", "step_w"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -15,9 +14,10 @@ from anylayer.layers._arrays import batch_to_space, space_to_batch
 from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, pairs_of
 from anylayer.layers.tensorflow.windows import patches, spatial
+from anylayer.network import Function
 
 
-def _by(function: Callable[..., Any]) -> Callable[..., Any]:
+def _by(function: Function) -> Function:
     """Return a function of images in any layout, from one of images (N, C, H, W)."""
 
     def move(x: Array, block_size: int, data_format: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from anylayer.layers._table import operators, row
 from anylayer.layers.tensorflow._base import SOURCE, TensorFlowLayer, results
 from anylayer.layers.tensorflow.resize import plane_size
 from anylayer.layers.tensorflow.shapes import mirror_pad
+from anylayer.network import Function
 
 _MAX_CELLS = 1 << 12
 """Cells of a window whose pixels are taken one by one."""
@@ -190,7 +191,7 @@ operators(
 )  # fmt: skip
 
 
-def _transpose_of(rank: int) -> Callable[..., Any]:
+def _transpose_of(rank: int) -> Function:
     """Return the transposed convolution of arrays of a rank: the array whose convolution has the shape of y.
 
     Several sizes convolve to the shape of y when a stride exceeds 1, so the constant `input_sizes` states them.
@@ -259,14 +260,14 @@ operators(
 )  # fmt: skip
 
 
-def _padded(x: Array, paddings: Array, w: Array, mode: str, **how: Any) -> Any:
+def _pad_conv(x: Array, paddings: Array, w: Array, mode: str, **how: Any) -> Any:
     return grouped_convolution(mirror_pad(x, paddings, mode), w, 4, "NHWC", **how)
 
 
-def _resized(x: Array, size: Array, paddings: Array, w: Array, resize_align_corners: bool, **how: Any) -> Any:
+def _resize_conv(x: Array, size: Array, paddings: Array, w: Array, resize_align_corners: bool, **how: Any) -> Any:
     rule = "align_corners" if resize_align_corners else "asymmetric"
     y = ops.resize(channels_first(x, "NHWC"), plane_size(x, size), mode="linear", coordinates=rule)
-    return _padded(restored(y, "NHWC"), paddings, w, **how)
+    return _pad_conv(restored(y, "NHWC"), paddings, w, **how)
 
 
 _HOW: Any = {
@@ -279,11 +280,11 @@ operators(
     TensorFlowLayer,
     f"{SOURCE}conv_ops_fused_image_transform.cc.",
     {
-        "FusedPadConv2D": row("Apply MirrorPad, then Conv2D.", _padded,
+        "FusedPadConv2D": row("Apply MirrorPad, then Conv2D.", _pad_conv,
             details="Inputs: x (N, H, W, C), paddings (4, 2), a filter (height, width, C / groups, M). All images "
             "of a batch are computed alike, whereas TensorFlow 2.21 gives other values from the second image on.",
             body=UNUSED, **_HOW),
-        "FusedResizeAndPadConv2D": row("Apply ResizeBilinear, then MirrorPad, then Conv2D.", _resized,
+        "FusedResizeAndPadConv2D": row("Apply ResizeBilinear, then MirrorPad, then Conv2D.", _resize_conv,
             details="Inputs: x (N, H, W, C), size (height, width), paddings (4, 2), a filter (height, width, "
             "C / groups, M). size and paddings are constants.",
             body=UNUSED, resize_align_corners=attribute("bool", False), **_HOW),
@@ -291,7 +292,7 @@ operators(
 )  # fmt: skip
 
 
-def _pooling(function: Callable[..., Any], rank: int = 4) -> Callable[..., Any]:
+def _pooling(function: Function, rank: int = 4) -> Function:
     """Return a pooling of arrays of a rank in any layout, from an operator of anylayer.ops.
 
     Cells that SAME or EXPLICIT pad count neither in a maximum nor in a mean.

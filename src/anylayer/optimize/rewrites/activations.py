@@ -3,13 +3,12 @@ the convolution before them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.optimize.patterns import Constant, rewrite
 from anylayer.tracing import record
 
@@ -34,7 +33,7 @@ def _leaky_relu(x: Array, c: float) -> Array:
     return np.maximum(x, c * x)
 
 
-def _selections(below: Callable[..., Any]) -> list[Callable[..., Any]]:
+def _selections(below: Function) -> list[Function]:
     """Return the other ways to write np.where(x > 0, x, below(x, ...)); 0 may belong to either side."""
     return [
         lambda x, *others: np.where(x >= 0, x, below(x, *others)),

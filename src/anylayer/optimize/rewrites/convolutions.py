@@ -50,7 +50,7 @@ def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
     constant = bias is None or (bias.const is not None and bias.shape == scale.shape)
     if not new.holds(constant, f"{product.op} before it adds something else than one constant per channel"):
         return None
-    kernel = product.inputs[1] if (scale == 1).all() else new.constant(_scaled(array, scale, scale_shape))
+    kernel = product.inputs[1] if (scale == 1).all() else new.constant(_scale(array, scale, scale_shape))
     total = shift if bias is None or bias.const is None else bias.const * scale + shift
     op = "Gemm" if product.op == "MatMul" and total.any() else product.op
     inputs = [product.inputs[0], kernel]
@@ -76,7 +76,7 @@ def _weights(product: Op) -> tuple[Array, tuple[int, ...]] | None:
     return None
 
 
-def _scaled(array: Array, scale: Array, shape: tuple[int, ...]) -> Array:
+def _scale(array: Array, scale: Array, shape: tuple[int, ...]) -> Array:
     factors = scale.astype(np.float32).reshape(shape)
     grouped = array.reshape(shape[0], -1, *array.shape[1:]) if len(shape) > array.ndim else array
     return np.asarray(grouped * factors).reshape(array.shape)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anylayer.graph.facts import slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_one, is_static
+from anylayer.network import DType
 from anylayer.optimize.rules import Rewriter, rule
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
@@ -44,7 +43,7 @@ def _cast(new: Rewriter, o: Op) -> list[Value] | None:
     return [origin] if origin.dtype == out.dtype else new.emit(o, "Cast", [origin], **o.attrs)
 
 
-def _is_wider(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
+def _is_wider(a: DType, b: DType) -> bool:
     """Return whether dtype `b` is of the same kind as `a` and holds each value of `a`."""
     return (a.kind == b.kind or a.kind == "b") and np.can_cast(a, b)
 

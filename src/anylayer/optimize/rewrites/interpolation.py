@@ -81,8 +81,8 @@ class _Reader:
         if a is None or b is None or a.const is not None or b.const is not None or a.shape != b.shape:
             return None
         sign = np.array(1.0 if o.op == "Add" else -1.0)
-        second = _scaled(self.terms(b), sign, b.shape)
-        return None if second is None else _merged([*self.terms(a), *second])
+        second = _scale(self.terms(b), sign, b.shape)
+        return None if second is None else _merge([*self.terms(a), *second])
 
     def product(self, o: Op) -> list[_Term] | None:
         """Return the terms of x * c, c * x, x / c or -x."""
@@ -96,32 +96,32 @@ class _Reader:
             if not weight.all():
                 return None
             weight = 1 / weight
-        return _scaled(self.terms(x), weight, x.shape)
+        return _scale(self.terms(x), weight, x.shape)
 
     def gather(self, o: Op) -> list[_Term] | None:
         """Read the selection of rows or columns, or of a grid of both, by constant indices."""
         found, x = gathered(o), o.inputs[0]
         if found is not None and x is not None:
-            return self._selected(x, *found, True)
+            return self._select(x, *found, True)
         grid = grid_of(self.new, o)
         if grid is None or max(grid[0].shape[-2:]) > _MAX_AXIS_SIZE:
             return None
         x, rows, columns = grid
         across, down = _selection(columns, x.shape[-1]), _selection(rows, x.shape[-2])
-        return [_applied(_applied(t, across, True, True), down, False, True) for t in self.terms(x)]
+        return [_apply(_apply(t, across, True, True), down, False, True) for t in self.terms(x)]
 
     def slice(self, o: Op) -> list[_Term] | None:
         """Read a slice of rows or columns."""
         x, cuts = o.inputs[0], slice_cuts(o)
         if x is None or cuts is None or len(cuts) != 1 or x.shape[cuts[0].axis] > _MAX_AXIS_SIZE:
             return None
-        return self._selected(x, cuts[0].axis, np.array(cuts[0].indices, np.int64), False)
+        return self._select(x, cuts[0].axis, np.array(cuts[0].indices, np.int64), False)
 
-    def _selected(self, x: Value, axis: int, indices: Array, selects: bool) -> list[_Term] | None:
+    def _select(self, x: Value, axis: int, indices: Array, selects: bool) -> list[_Term] | None:
         size, inner = x.shape[axis], axis == len(x.shape) - 1
         if axis < len(x.shape) - 2 or size > _MAX_AXIS_SIZE or size * len(indices) > _MAX_MATRIX_VALUES:
             return None
-        return [_applied(t, _selection(indices, size), inner, selects) for t in self.terms(x)]
+        return [_apply(t, _selection(indices, size), inner, selects) for t in self.terms(x)]
 
     def matmul(self, o: Op) -> list[_Term] | None:
         """Read a product with a constant matrix. A sparse matrix is treated as a selection."""
@@ -135,7 +135,7 @@ class _Reader:
             return None
         wide = matrix.T.astype(np.float64) if inner else matrix.astype(np.float64)
         sparse = bool(4 * np.count_nonzero(wide) <= wide.size or np.count_nonzero(wide, axis=1).max() <= 4)
-        return [_applied(t, wide, inner, sparse) for t in self.terms(x)]
+        return [_apply(t, wide, inner, sparse) for t in self.terms(x)]
 
     def resize(self, o: Op) -> list[_Term] | None:
         """Read a linear Resize of rows and columns, as `_resized` writes it."""
@@ -149,7 +149,7 @@ class _Reader:
         for axis in (2, 3):
             if x.shape[axis] != shape[axis]:
                 matrix = _interpolation_matrix(shape[axis], x.shape[axis], coordinates)
-                terms = [_applied(t, matrix, axis == 3, True) for t in terms]
+                terms = [_apply(t, matrix, axis == 3, True) for t in terms]
         return terms
 
 
@@ -180,7 +180,7 @@ def _selection(indices: Array, size: int) -> Array:
     return matrix
 
 
-def _applied(t: _Term, matrix: Array, inner: bool, selects: bool) -> _Term:
+def _apply(t: _Term, matrix: Array, inner: bool, selects: bool) -> _Term:
     """Multiply a term by a matrix along the last axis (`inner`) or the one before."""
     if inner:
         return replace(
@@ -189,7 +189,7 @@ def _applied(t: _Term, matrix: Array, inner: bool, selects: bool) -> _Term:
     return replace(t, rows=matrix if t.rows is None else matrix @ t.rows, selects=selects or t.selects)
 
 
-def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term] | None:
+def _scale(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term] | None:
     """Multiply terms by a constant: one number, one per row, one per column, or products of the last two.
 
     shape: the shape of the terms' sum. Returns None for other constants, and for axes that are too long.
@@ -223,7 +223,7 @@ def _scaled(terms: list[_Term], c: Array, shape: tuple[Any, ...]) -> list[_Term]
     return result
 
 
-def _merged(terms: list[_Term]) -> list[_Term]:
+def _merge(terms: list[_Term]) -> list[_Term]:
     """Add up the terms that differ only in their rows, or only in their columns."""
     left = list(terms)
     result: list[_Term] = []

@@ -60,7 +60,7 @@ def _repeats(o: Op) -> bool:
 )
 def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute copies along new axes, which a Reshape merges with the rows and columns, by a nearest Resize."""
-    source = _copied(new, o)
+    source = _copied_map(new, o)
     return None if source is None else _resize(new, o, source, o.outputs[0].shape)
 
 
@@ -72,7 +72,7 @@ def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
 def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute copies along new axes, which a Reshape merges with the rows and columns, by two Gathers, columns
     first."""
-    x = _copied(new, o)
+    x = _copied_map(new, o)
     if x is None:
         return None
     shape = o.outputs[0].shape
@@ -86,7 +86,7 @@ def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
     return new.result(o, x)
 
 
-def _copied(new: Rewriter, o: Op) -> Value | None:
+def _copied_map(new: Rewriter, o: Op) -> Value | None:
     """Return the map (N, C, H, W) whose cells are copied along new axes, which the Reshape `o` merges."""
     if not new.is_float32(o) or len(o.outputs[0].shape) != 4:
         return None

@@ -77,18 +77,18 @@ def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iter
     """
     present = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
     for name in expected:
-        values = _listed(expected[name])
+        values = _as_sequence(expected[name])
         exists = name in present or not values
-        rule = f"field '{path}{name}' is {_shown(expected[name])} in the source, but protobuf does not find it"
+        rule = f"field '{path}{name}' is {_excerpt(expected[name])} in the source, but protobuf does not find it"
         need(exists, rule, ConversionError)
     for name, (field, value) in present.items():
         need(
             name in expected,
-            f"field '{path}{name}' is not in the source, but protobuf reads {_shown(value)}",
+            f"field '{path}{name}' is not in the source, but protobuf reads {_excerpt(value)}",
             ConversionError,
         )
         read = list(value) if field.is_repeated else [value]
-        in_source = _listed(expected[name])
+        in_source = _as_sequence(expected[name])
         need(
             len(read) == len(in_source),
             f"field '{path}{name}' has {len(in_source)} values in the source, but protobuf reads {len(read)}",
@@ -100,13 +100,13 @@ def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iter
                 continue
             need(
                 field.message_type is None and _same(one, other, field),
-                f"field '{path}{name}' is {_shown(one)} in the source, but protobuf reads "
-                f"{_shown(_value(other, field))}",
+                f"field '{path}{name}' is {_excerpt(one)} in the source, but protobuf reads "
+                f"{_excerpt(_value(other, field))}",
                 ConversionError,
             )
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
@@ -135,7 +135,7 @@ def _same(value: Any, read: Any, field: Any) -> bool:
     return bool(value == read) or (math.isnan(value) and math.isnan(read))
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = f'"{value}"' if type(value) is str else str(value)
     return shortened(text)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Registry
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, DType, Network, Node, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
@@ -38,7 +38,7 @@ _MASK = Ref("", -1, 0)
 """Stands for the implicit mask in the arguments of a call."""
 CallKey = tuple[str, int]
 """The name of a layer, and the number of one of its calls."""
-_DTYPES: dict[str, np.dtype[Any]] = {
+_DTYPES: dict[str, DType] = {
     **{name: np.dtype(name) for name in ("float32", "int32", "int64", "int8", "uint8", "int16", "uint16", "bool")},
     "float16": np.dtype("float32"),
     "bfloat16": np.dtype("float32"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need
 from anylayer.libraries.onnx import DecodeError, TensorProto, helper, numpy_helper, onnx
-from anylayer.network import MAX_RANK, Array, Shape, reshaped
+from anylayer.network import MAX_RANK, Array, DType, Shape, reshaped
 from anylayer.protobuf.binary import BYTES, MappedFile
 from anylayer.readers._folder import need_in_folder
 from anylayer.readers._limits import MAX_ONNX_BYTES, MAX_SPARSE_VALUES
@@ -168,7 +168,7 @@ class _ArrayType:
     """The type of an array: its shape, its dtype, and the name of its ONNX data type."""
 
     shape: Shape
-    dtype: np.dtype[Any]
+    dtype: DType
     name: str
 
     @classmethod
@@ -291,7 +291,7 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-def tensor_dtype(number: int) -> np.dtype[Any]:
+def tensor_dtype(number: int) -> DType:
     """Return the dtype of an ONNX data type, given by its number.
 
     Raise FileError if it is not a type of numbers.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import mmap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from anylayer.errors import FileError, need
-from anylayer.network import Array, Shape, reshaped
+from anylayer.network import Array, DType, Shape, reshaped
 from anylayer.readers._arrays import bfloat16_to_float32
 
 _DTYPES: dict[str, type[np.generic]] = {
@@ -37,7 +36,7 @@ def has_dtype(name: str) -> bool:
     return element_type(name) in {**_DTYPES, **_WIDENED}
 
 
-def dtype_of(name: str) -> np.dtype[Any]:
+def dtype_of(name: str) -> DType:
     """Return the dtype that values of an element type are read as.
 
     It is NumPy's dtype of that type, or a wider one that holds the values exactly. Raise FileError for an element

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import FileError
 from anylayer.layer import Enum, Field
-from anylayer.network import Array, Flag, Word
+from anylayer.network import Array, DType, Flag, Word
 from anylayer.protobuf.binary import (
     MappedFile,
     need_wire_type,
@@ -26,7 +26,7 @@ from anylayer.protobuf.tree import Block, Entry, shortened_text
 from anylayer.readers._limits import MAX_FIELD_PIECES, MAX_GRAPH_NESTING
 
 T = TypeVar("T")
-_PACKED: dict[str, np.dtype[Any]] = {"float": np.dtype("<f4"), "double": np.dtype("<f8")}
+_PACKED: dict[str, DType] = {"float": np.dtype("<f4"), "double": np.dtype("<f8")}
 """Repeated numbers, which are read as arrays. Those of all other types are varints."""
 _fields = cache(numbered)
 

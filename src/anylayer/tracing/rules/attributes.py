@@ -10,13 +10,13 @@ from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import symbolic_shape
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.tracing.array import TracedArray, TracingRule, copy_of, wrapped
 from anylayer.tracing.dispatch import call_function, implements
 from anylayer.tracing.primitives import cast, reshape
 
 
-def _method(function: Callable[..., Any]) -> Callable[[TracedArray], Any]:
+def _method(function: Function) -> Callable[[TracedArray], Any]:
     return lambda x: lambda *args, **kwargs: call_function(function, (x, *args), kwargs)
 
 
@@ -26,7 +26,7 @@ _FUNCTIONS = (
 )
 
 
-def _reshape(x: TracedArray) -> Callable[..., Any]:
+def _reshape(x: TracedArray) -> Function:
     def method(*shape: Any, order: str = "C", copy: Any = None) -> Any:
         return call_function(
             np.reshape, (x, shape[0] if len(shape) == 1 else shape), {"order": order, "copy": copy}
@@ -35,7 +35,7 @@ def _reshape(x: TracedArray) -> Callable[..., Any]:
     return method
 
 
-def _transpose(x: TracedArray) -> Callable[..., Any]:
+def _transpose(x: TracedArray) -> Function:
     def method(*axes: Any) -> Any:
         order = (
             axes[0]

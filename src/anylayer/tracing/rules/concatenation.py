@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from anylayer import tracing
 from anylayer.graph.facts import number
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.place import refusal
@@ -24,10 +25,9 @@ from anylayer.graph.symbolic import (
     same,
     symbolic_shape,
 )
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, selected
-from anylayer.tracing.counts import mask_of_positions, without_position
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
@@ -198,7 +198,7 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     inside = Intervals(running_graph().producers).of(value_of(gone))[0] >= 0
     at = gone if inside else np.where(gone < 0, gone + as_array(n, np.int64), gone)
     if not gone.ndim and is_symbolic(n):
-        return without_position(arr, at, place)
+        return tracing.counts.without_position(arr, at, place)
     if not gone.ndim:
         left = arange(extreme("max", n - 1, 0))
         return primitives.gather(arr, left + (left >= at), place)
@@ -234,7 +234,7 @@ def _without_masked(x: Array, gone: object, axis: int) -> Array | None:
         o = graph.producers.get(part)
         if o is not None and o.op == "Add" and o.inputs[1] is not None and number(o.inputs[1]) == 1:
             part, shift = o.first, 1
-        mask = mask_of_positions([TracedArray(graph, part)])
+        mask = tracing.counts.mask_of_positions([TracedArray(graph, part)])
         if mask is None or mask.ndim != 1 or masks:
             return None
         masks.append(mask)
@@ -286,7 +286,7 @@ class Joined:
         dtype = np.result_type(*(p if weak(p) else array_like(p).dtype for p in parts))
         return np.concatenate([self._part(p, dtype) for p in parts], axis=-1)
 
-    def _part(self, x: Any, dtype: np.dtype[Any]) -> Any:
+    def _part(self, x: Any, dtype: DType) -> Any:
         """Return an item as an array of at least the rank; an array of rank 1 is a column where the rank is 2."""
         part = array_like([x] if np.ndim(x) == 0 else x).astype(dtype)
         return part[:, None] if part.ndim == 1 and self._rank == 2 else part

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from anylayer.graph.symbolic import (
     same_shape,
     symbolic_shape,
 )
-from anylayer.network import Array
+from anylayer.network import Array, Function
 from anylayer.tracing.array import Composite, TracedArray, copy_of, selected, wrapped
 from anylayer.tracing.counts import as_size
 from anylayer.tracing.dispatch import call_function, dummies, implements, traced_in
@@ -157,7 +156,7 @@ _NUMPY: Any = np
 """The module NumPy without its type annotations, for arguments that are passed on unchanged."""
 
 
-def _constant_fill(value: Any) -> Callable[..., Any]:
+def _constant_fill(value: Any) -> Function:
     def rule(shape: Any, dtype: DTypeLike = float, order: str = "C", *, device: object = None) -> Array:
         return full(shape, value, dtype, order)
 
@@ -202,7 +201,7 @@ def linspace(
     return cast(values, np.dtype(options.get("dtype") or np.float64))
 
 
-def _by_place(function: Callable[..., Any], relation: np.ufunc) -> Callable[..., Any]:
+def _by_place(function: Function, relation: np.ufunc) -> Function:
     """Return the rule of np.eye or np.tri: 1 where `relation` holds for a column and a row plus k.
 
     The numbers may be symbolic.
@@ -219,7 +218,7 @@ def _by_place(function: Callable[..., Any], relation: np.ufunc) -> Callable[...,
     return rule
 
 
-CREATION: dict[str, Callable[..., Any]] = {
+CREATION: dict[str, Function] = {
     "zeros": _constant_fill(0),
     "ones": _constant_fill(1),
     "empty": _constant_fill(0),

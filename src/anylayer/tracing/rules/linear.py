@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import broadcast, numpy_axes, size_of
 from anylayer.graph.symbolic import is_empty
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.tracing import rules
 from anylayer.tracing.dispatch import implements, ufunc_rule
 from anylayer.tracing.dtypes import BOOL, I4, common_dtype
@@ -199,7 +199,7 @@ def _minor(e: Sequence[Sequence[Array]], i: int, j: int) -> Array:
     return minor
 
 
-def _inexact(*arrays: Array) -> np.dtype[Any]:
+def _inexact(*arrays: Array) -> DType:
     """Return the dtype in which np.linalg computes."""
     dtype = np.result_type(*(x.dtype for x in arrays))
     return dtype if dtype == np.float32 else np.dtype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.graph.symbolic import depends_on_data, is_empty
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 from anylayer.tracing.array import TracingRule
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
@@ -33,7 +33,7 @@ _NONE: Any = np._NoValue
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _sum_dtype(dtype: DType) -> DType:
     """Return the dtype of sum and prod: small integers and booleans are promoted to 64 bits."""
     return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
 
@@ -48,9 +48,7 @@ def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
     return reduce(op, x, numpy_axes(axis, x.ndim), keepdims)
 
 
-def _reduce_or_fill(
-    op: str, x: Array, axes: Sequence[int], keepdims: bool, dtype: np.dtype[Any], empty: Any
-) -> Array:
+def _reduce_or_fill(op: str, x: Array, axes: Sequence[int], keepdims: bool, dtype: DType, empty: Any) -> Array:
     """Return a reduction as `dtype`. Where an axis has no elements, each result is `empty`."""
     if is_empty([x.shape[a] for a in axes]):
         return np.full(_reduced_shape(x, axes, keepdims), empty, dtype)
@@ -256,7 +254,7 @@ def average(
 # --------------------------------------------------- cumulative functions
 
 
-def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Array, int, np.dtype[Any]]:
+def _cumulative_arguments(a: Array, axis: AxisArg, dtype: DTypeLike | None) -> tuple[Array, int, DType]:
     """Return the arguments of a cumulative function: the array, cast to the dtype of the result; the axis; and
     this dtype.
     """
@@ -290,7 +288,7 @@ def cumprod(a: Array, axis: AxisArg = None, dtype: DTypeLike | None = None) -> A
     return _accumulate(np.multiply, a, place)
 
 
-def _cumulative(function: Callable[..., Any], first: int) -> TracingRule:
+def _cumulative(function: Function, first: int) -> TracingRule:
     """Return the rule of np.cumulative_sum or np.cumulative_prod. `first` is the initial value."""
 
     def rule(

@@ -12,7 +12,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import Dim, broadcast, is_fixed_to_one, is_static, numpy_axes, numpy_axis, product
 from anylayer.graph.symbolic import as_index, depends_on_data
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.tracing import primitives
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, copy_of, require_static, view_of
 from anylayer.tracing.dispatch import implements
@@ -400,7 +400,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 @implements(np.min_scalar_type, raw=True)
-def min_scalar_type(a: TracedArray, /) -> np.dtype[Any]:
+def min_scalar_type(a: TracedArray, /) -> DType:
     if a.ndim == 0:
         raise refusal(
             "np.min_scalar_type needs the value of a traced scalar, which is known only when the network runs; "

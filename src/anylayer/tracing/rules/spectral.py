@@ -15,7 +15,7 @@ import numpy as np
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axis
 from anylayer.graph.symbolic import as_index, is_symbolic
-from anylayer.network import Array
+from anylayer.network import Array, DType, Function
 from anylayer.tracing.array import Composite, selected
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import python_type, weak
@@ -52,7 +52,7 @@ class ComplexPair(Composite):
         self._imag[...] = value
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         return np.dtype(np.complex64 if self.real.dtype == np.float32 else np.complex128)
 
     @property
@@ -97,7 +97,7 @@ class ComplexPair(Composite):
             raise refusal(f"ndarray.{name} of a complex array cannot be recorded; {_REAL_ONLY}")
         return lambda *args, **kwargs: _of_both(lambda x: getattr(x, name)(*args, **kwargs), self, name, kwargs)
 
-    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Function, types: Any, args: Any, kwargs: Any) -> Any:
         args = selected(tuple(args))
         x = args[0] if args else None
         if func in _JOINING and not kwargs.keys() & {"dtype", "out"} and {*map(type, args[0])} == {ComplexPair}:
@@ -131,7 +131,7 @@ def _of_both(function: Callable[[Any], Any], z: ComplexPair, name: str, keywords
     return ComplexPair(function(z.real), function(z.imag))
 
 
-def _elementwise(rule: Callable[..., Any], *inputs: Any) -> Any:
+def _elementwise(rule: Function, *inputs: Any) -> Any:
     """Call a rule with its inputs as pairs of the dtype in which NumPy computes."""
     operands = [x if weak(x) or type(x) is ComplexPair else array_like(x) for x in map(selected, inputs)]
     dtype = np.result_type(*(python_type(x)() if weak(x) else x.dtype for x in operands))
@@ -181,7 +181,7 @@ def _power(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     return _product(a, a)
 
 
-_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+_UFUNCS: dict[np.ufunc, Function] = {
     np.add: lambda a, b: ComplexPair(a.real + b.real, a.imag + b.imag),
     np.subtract: lambda a, b: ComplexPair(a.real - b.real, a.imag - b.imag),
     np.multiply: _product,
@@ -262,7 +262,7 @@ def _scale(n: int, norm: str | None, inverse: bool) -> float:
     return 1 / n if inverse == (norm != "forward") else 1.0
 
 
-def _transform(half: bool, inverse: bool) -> Callable[..., Any]:
+def _transform(half: bool, inverse: bool) -> Function:
     """Return the rule of np.fft.fft, ifft or rfft, which has half of the columns."""
 
     def rule(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> ComplexPair:
@@ -306,7 +306,7 @@ def _where(condition: Any, *choices: Any) -> Any:
     return _elementwise(rule, *choices)
 
 
-_OF_PAIRS: dict[Callable[..., Any], Callable[..., Any]] = {
+_OF_PAIRS: dict[Function, Function] = {
     np.fft.fft: _transform(False, False),
     np.fft.ifft: _transform(False, True),
     np.fft.irfft: _irfft,

@@ -32,19 +32,19 @@ def _normalized(new: Rewriter, op: Op) -> list[Value] | None:
     """Compute x / sqrt(sum(x * x) + epsilon), also as a product with the reciprocal, by LpNormalization."""
     producers = new.graph.producers
     for x, other in (op.inputs, op.inputs[::-1] if op.op == "Mul" else op.inputs):
-        divisor = other if op.op == "Div" else _inverted(producers, other)
+        divisor = other if op.op == "Div" else _reciprocal_of(producers, other)
         expand = producer(producers, divisor, "Expand")
         divisor = divisor if expand is None else expand.inputs[0]
         if x is None or divisor is None or x.shape != op.outputs[0].shape:
             continue
         length = _length(producers, divisor, x)
         lead = (1,) * (len(x.shape) - len(divisor.shape))
-        if length is not None and (*lead, *divisor.shape) == _kept(x, length[0]):
+        if length is not None and (*lead, *divisor.shape) == _kept_shape(x, length[0]):
             return new.emit(op, "LpNormalization", [x], axes=length[0], epsilon=length[1])
     return None
 
 
-def _inverted(producers: Producers, value: Value | None) -> Value | None:
+def _reciprocal_of(producers: Producers, value: Value | None) -> Value | None:
     """Return the value whose reciprocal a value is."""
     o = producer(producers, value)
     if o is None or o.op not in ("Div", "Reciprocal"):
@@ -60,8 +60,8 @@ def _length(producers: Producers, value: Value | None, x: Value) -> _Length | No
     if o.op == "Sqrt" or (o.op == "Pow" and is_number(o.inputs[1], 0.5)):
         return _sum_of_squares(producers, o.inputs[0], x)
     if o.op == "ReduceL2":
-        return _reduced(producers, o, lambda v: v is x)
-    inner, least = _bounded(o)
+        return _summed_axes(producers, o, lambda v: v is x)
+    inner, least = _lower_bound(o)
     length = _length(producers, inner, x)
     if length is None or length[1] or not 0 <= least <= (_MAX_SUMMAND if o.op == "Add" else _MAX_BOUND):
         return None
@@ -74,10 +74,10 @@ def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Len
     if o is None:
         return None
     if o.op == "ReduceSumSquare":
-        return _reduced(producers, o, lambda v: v is x)
+        return _summed_axes(producers, o, lambda v: v is x)
     if o.op == "ReduceSum":
-        return _reduced(producers, o, lambda v: _is_square(producer(producers, v), x))
-    inner, least = _bounded(o)
+        return _summed_axes(producers, o, lambda v: _is_square(producer(producers, v), x))
+    inner, least = _lower_bound(o)
     length = _sum_of_squares(producers, inner, x)
     if length is None or length[1] or not least >= 0 or (o.op != "Add" and least > _MAX_BOUND**2):
         return None
@@ -98,7 +98,7 @@ def _before_reshapes(producers: Producers, value: Value | None) -> Op | None:
     return o
 
 
-def _reduced(producers: Producers, op: Op, wanted: Callable[[Value | None], bool]) -> _Length | None:
+def _summed_axes(producers: Producers, op: Op, wanted: Callable[[Value | None], bool]) -> _Length | None:
     """Return the axes of a wanted value that a reduction sums over. The value may be transposed before it.
 
     Returns None where the elements of the result are in another order than those of the value.
@@ -115,12 +115,12 @@ def _reduced(producers: Producers, op: Op, wanted: Callable[[Value | None], bool
     return ([perm[a] for a in axes], 0.0) if wanted(source) and others == sorted(others) else None
 
 
-def _kept(x: Value, axes: list[int]) -> tuple[Any, ...]:
+def _kept_shape(x: Value, axes: list[int]) -> tuple[Any, ...]:
     """Return the shape of x with size 1 along some axes."""
     return tuple(1 if i in axes else n for i, n in enumerate(x.shape))
 
 
-def _bounded(op: Op) -> tuple[Value | None, float]:
+def _lower_bound(op: Op) -> tuple[Value | None, float]:
     """Return (v, c) where an operator computes v + c or max(v, c); (None, 0) for any other."""
     operands = [v for v in op.inputs if v is not None]
     if op.op not in ("Add", "Max", "Clip") or len(operands) != 2 or operands != op.inputs[:2]:

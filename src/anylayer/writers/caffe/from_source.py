@@ -107,7 +107,7 @@ def _dialect_node(t: TracedNode, options: CaffeWriteOptions, source: Source) -> 
 def _unchanged_node(t: TracedNode, options: CaffeWriteOptions, user_defined: bool) -> Node:
     """Return the node unchanged. Raises LayerError where the dialect gives it another meaning."""
     other = None if user_defined else _dialect_definition(t, options.dialect)
-    if other is not None and _translated(t, t.node, other, options.dialect) is None:
+    if other is not None and _translate(t, t.node, other, options.dialect) is None:
         raise LayerError(_other_meaning(t, options.dialect.name, other), t.node.place)
     if options.dialect.name == "opencv" and other is None:
         opencv_rules.require_readable(t.node)
@@ -126,7 +126,7 @@ def _built_in_node(t: TracedNode, options: CaffeWriteOptions) -> Node | None:
         return None
     other = _dialect_definition(t, options.dialect)
     if other is not None:
-        return _translated(t, node, other, options.dialect)
+        return _translate(t, node, other, options.dialect)
     if t.bound is None or (options.dialect.name in ("", t.bound.instance.dialect) and not node.defaults):
         return node
     return _with_explicit_defaults(t, node, t.bound.definition.layer_class, options.dialect)
@@ -205,7 +205,7 @@ def _with_explicit_defaults(t: TracedNode, node: Node, theirs: Any, dialect: Dia
     return replace(node, params={**node.params, theirs.message: {**values, **added}}) if added else node
 
 
-def _translated(t: TracedNode, node: Node, other: Definition, dialect: Dialect) -> Node | None:
+def _translate(t: TracedNode, node: Node, other: Definition, dialect: Dialect) -> Node | None:
     """Return the node as another definition of its type spells it; None unless both compute the same.
 
     Both are run on seeded noise and compared.

@@ -295,7 +295,7 @@ def _kind(name: str, placed: Sequence[Placed]) -> Kind:
     (first, (here, one)), (second, (there, other)) = list(categories.items())[:2]
     elsewhere = there if there != here else "the same layer"
     raise LayerError(
-        f"field '{name}' is {first} ({_shown(one)}) here and {second} ({_shown(other)}) in {elsewhere}, but a "
+        f"field '{name}' is {first} ({_excerpt(one)}) here and {second} ({_excerpt(other)}) in {elsewhere}, but a "
         "field of protobuf has one type. Write the same kind of value in both",
         here,
     )
@@ -308,7 +308,7 @@ def _is_bool(value: object) -> bool:
     return is_truth(value) or (isinstance(value, (int, np.integer)) and int(value) in (0, 1))
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     text = "{ ... }" if isinstance(value, Mapping) else str(value)
     return shortened(text, 40)
 

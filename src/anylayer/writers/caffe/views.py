@@ -78,17 +78,17 @@ class BlobView:
         before, last = self._split()
         if 0 in last.shape:
             return self.reshaped(tuple(last.shape[p] for p in perm))
-        return before._arranged(last.transposed(perm))
+        return before._with_step(last.transposed(perm))
 
     def reshaped(self, shape: Shape) -> BlobView:
         """Return the view with the value in another shape."""
         before, last = self._split()
         reshaped = None if 0 in shape else last.reshaped(shape)
         if reshaped is not None:
-            return before._arranged(reshaped)
+            return before._with_step(reshaped)
         if last.keeps_order and before is not self:
             return before.reshaped(shape)
-        return self._arranged(identity(shape))
+        return self._with_step(identity(shape))
 
     def _split(self) -> tuple[BlobView, Arrangement]:
         """Return the view without its last step, and this step, if it is an Arrangement; else an identity."""
@@ -97,7 +97,7 @@ class BlobView:
             return replace(self, steps=self.steps[:-1]), last
         return self, identity(self.shape)
 
-    def _arranged(self, last: Arrangement) -> BlobView:
+    def _with_step(self, last: Arrangement) -> BlobView:
         """Return the view with one more step, which is omitted where it changes nothing."""
         if last.keeps_order and last.shape == self.shape:
             return self

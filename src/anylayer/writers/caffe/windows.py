@@ -134,7 +134,7 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> BlobView:
         weights = np.pad(weights, [(0, 0), (0, 0), *((0, n) for n in zero_taps)])
         windows = windows._replace(kernel=list(weights.shape[2:]))
     if b.dialect.name == "opencv" and set(windows.dilations) != {1}:
-        weights, windows = _undilated(weights, windows)
+        weights, windows = _insert_zeros(weights, windows)
     full = [s * (n - 1) + e for n, s, e in zip(x.base[2:], windows.strides, windows.extents)]
     pads = [min(p, f - p - w) for p, f, w in zip(windows.begins, full, output_sizes)]
     group = int(op["group"])
@@ -146,7 +146,7 @@ def _conv_transpose(b: CaffeBuilder, op: Op) -> BlobView:
     return crop(b, y, offsets, output_sizes)
 
 
-def _undilated(weights: Array, windows: Window) -> tuple[Array, Window]:
+def _insert_zeros(weights: Array, windows: Window) -> tuple[Array, Window]:
     """Insert zeros between the kernel's taps instead of the dilation, which OpenCV's Deconvolution ignores."""
     spread = np.zeros((*weights.shape[:2], *windows.extents), np.float32)
     spread[(slice(None), slice(None), *(slice(None, None, d) for d in windows.dilations))] = weights

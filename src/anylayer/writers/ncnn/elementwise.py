@@ -97,12 +97,12 @@ def _broadcast(b: NcnnBuilder, code: int, x: tuple[str, Sequence[int]], y: tuple
     """Add a BinaryOp on two blobs with the shapes of their values, which are broadcast."""
     if tuple(x[1]) == tuple(y[1]) and b.shapes[x[0]] == b.shapes[y[0]]:
         return b.add("BinaryOp", [x[0], y[0]], b.shapes[x[0]], {0: code})
-    left, right = _aligned(x[1], y[1])
+    left, right = _align_ranks(x[1], y[1])
     shape = tuple(np.broadcast_shapes(left, right))
     return b.add("BinaryOp", [b.reshape(x[0], left), b.reshape(y[0], right)], shape, {0: code})
 
 
-def _aligned(x: Sequence[int], y: Sequence[int]) -> tuple[Shape, Shape]:
+def _align_ranks(x: Sequence[int], y: Sequence[int]) -> tuple[Shape, Shape]:
     """Return both shapes with the same rank. Merge adjacent axes where the rank would be more than four."""
     rank = max(len(x), len(y), 1)
     left, right = (1,) * (rank - len(x)) + tuple(x), (1,) * (rank - len(y)) + tuple(y)
