@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import anylayer
+from anylayer import inspect
 from anylayer.cli.items import constants_of
 from anylayer.cli.signals import Terminated, keeping_interrupts, raising_terminated
 from anylayer.engines import on_device
 from anylayer.errors import AnyLayerError, InputError, clean_lines, command_line, need
 from anylayer.folders import modules
-from anylayer.inspect.tables import Column, table
 from anylayer.kernels.opencl.files import OpenCL
 from anylayer.layer import Registry
 from anylayer.network import Function
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from anylayer import Net
+    from anylayer.inspect.tables import Column
 
 F = TypeVar("F", bound=Function)
 
@@ -491,7 +492,7 @@ def show(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], styles: Sequence[Mapping[str, Any] | None] = ()
 ) -> None:
     """Print a table to stdout, as wide as the terminal. `styles` are arguments of click.style, one per row."""
-    head, *parts = table(columns, rows, terminal_width())
+    head, *parts = inspect.tables.table(columns, rows, terminal_width())
     for line in head:
         echo(line)
     for i, lines in enumerate(parts):

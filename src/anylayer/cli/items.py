@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anylayer.cli.arrays import read_npy
+import anylayer.cli as cli
 from anylayer.errors import FileError, InputError, need, need_one_of, plural
 from anylayer.network import Array
 
@@ -75,7 +75,7 @@ def constants_of(specs: Sequence[str]) -> dict[str, Array]:
         name, equals, rest = spec.partition("=")
         need(name and equals, f"--constant is NAME=VALUE, got '{spec}'", InputError)
         need(name not in constants, f"--constant gives '{name}' two values", InputError)
-        constants[name] = read_npy(Path(rest)) if rest.endswith(".npy") else _literal(rest)
+        constants[name] = cli.arrays.read_npy(Path(rest)) if rest.endswith(".npy") else _literal(rest)
     return constants
 
 

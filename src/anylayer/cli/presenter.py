@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anylayer.cli as cli
+from anylayer import inspect
 from anylayer.cli.command import echo, say
 from anylayer.cli.progress import progress
 from anylayer.cli.results import ShowOptions, json_data, lines
 from anylayer.cli.running import Runner
 from anylayer.cli.targets import OutOption
 from anylayer.errors import plural
-from anylayer.inspect.tables import duration, parts_text
 from anylayer.source import layer_notes
 
 if TYPE_CHECKING:
@@ -95,12 +95,13 @@ class Presenter:
             say(line)
         if len(written) > _LISTED:
             say(f"... and {plural(len(written) - _LISTED, 'more file')}")
-        measured = ", ".join(f"{n} {duration(s)}" for n, s in sorted(model.timings.items(), key=lambda t: t[1]))
+        duration, timings = inspect.tables.duration, sorted(model.timings.items(), key=lambda t: t[1])
+        measured = ", ".join(f"{n} {duration(s)}" for n, s in timings)
         runs = f", median of {len(runner.seconds)} runs" if len(runner.seconds) > 1 else ""
         engine = model.engine + (f" (measured: {measured})" if measured else "")
         say(f"engine {engine}: {duration(runner.median_seconds)} per frame{runs}")
         if model.parts:
-            say(parts_text(model.parts))
+            say(inspect.tables.parts_text(model.parts))
         for line in filter(None, (runner.why_single, runner.why_padded)):
             say(line)
         for line in layer_lines(runner.net, model):

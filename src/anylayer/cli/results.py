@@ -15,8 +15,7 @@ import numpy as np
 
 from anylayer.errors import FileError, InputError, at, need, plural
 from anylayer.images.preprocess import Placement
-from anylayer.inspect.boxes import has_detections
-from anylayer.inspect.drawing import summary
+from anylayer.inspect.drawing import has_detections, summary
 from anylayer.network import Array, TensorType
 
 DRAWN = ("map", "classes", "picture", "tiles")

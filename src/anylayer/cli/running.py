@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anylayer import libraries, runtime
+from anylayer import inspect, libraries, runtime
 from anylayer.cli.results import split_batch, without_empty_rows
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, InputError, need
-from anylayer.inspect.tables import duration
 
 if TYPE_CHECKING:
     from anylayer import Net
@@ -136,7 +135,8 @@ class Runner:
         if not singles or not _same(singles, wholes) or min(self.seconds) <= median(alone):
             self.batch_size = count
             return wholes
-        took = f"{duration(min(self.seconds))} per frame in a batch of {count}, {duration(median(alone))} alone"
+        batch, single = map(inspect.tables.duration, (min(self.seconds), median(alone)))
+        took = f"{batch} per frame in a batch of {count}, {single} alone"
         self.seconds, self.why_single = alone, f"one by one, because it is faster: {took}"
         return singles
 

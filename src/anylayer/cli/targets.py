@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anylayer.cli as cli
+from anylayer import inspect
 from anylayer.cli.inputs import Loaded
 from anylayer.cli.items import Item
 from anylayer.cli.results import DRAWN, ShowOptions, channels_first, concat_results, detections, kind_of
 from anylayer.errors import InputError, at, given, need, plural
-from anylayer.inspect.boxes import class_box, draw_boxes
 from anylayer.inspect.drawing import to_image
 from anylayer.network import Array
 
@@ -173,8 +173,8 @@ def draw_output(name: str, output: Array, loaded: Loaded, options: ShowOptions) 
         rule = "detections are drawn on the input image, but the input was not an image"
         image = given(loaded.image, rule, InputError)
         objects = detections(output, options, loaded.place)
-        boxes = [class_box(d.box, d.number, d.score, d.label) for d in objects]
-        return draw_boxes(image, boxes), f"{len(objects)} of '{name}' drawn"
+        boxes = [inspect.boxes.class_box(d.box, d.number, d.score, d.label) for d in objects]
+        return inspect.boxes.draw_boxes(image, boxes), f"{len(objects)} of '{name}' drawn"
     with at(f"output '{name}'"):
         output = channels_first(output, options.channels_last)
         need(output.ndim >= 2, f"an image needs 2 dimensions, got {output.ndim}", InputError)

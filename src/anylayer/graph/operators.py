@@ -63,6 +63,8 @@ VIEWS = _trait("Flatten Identity Reshape Squeeze Unsqueeze")
 """Operators that keep all elements in their order."""
 LINEAR = VIEWS | _trait("Add Cast Mul")
 """Operators that compute a * x + b of a number x where their other operand is constant."""
+INDEX_ARITHMETIC = ARITHMETIC | VIEWS | _trait("Cast Expand Mod Neg Range Transpose")
+"""Operators by which integers that depend only on positions are computed from such integers."""
 POSITIONS = VIEWS | _trait("Add Cast NonZero Slice")
 """Operators that compute positions of true elements, plus a number."""
 REARRANGES = VIEWS | _trait("DepthToSpace SpaceToDepth Transpose")

@@ -28,18 +28,6 @@ class Box:
     color: tuple[int, int, int]
 
 
-def has_detections(output: Array) -> bool:
-    """Return whether an output has SSD's detections: [1, 1, N, 7], integer image and class, score in 0..1."""
-    if output.ndim != 4 or output.shape[:2] != (1, 1) or output.shape[3] != 7:
-        return False
-    rows = output.reshape(-1, 7)
-    rows = rows[rows[:, 0] >= 0]
-    if not np.isfinite(rows).all():
-        return False
-    whole = bool((rows[:, :2] == np.floor(rows[:, :2])).all())
-    return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())
-
-
 def class_box(corners: Sequence[float], number: int, score: float, label: str = "") -> Box:
     """Return a box (left, top, right, bottom) in pixels, with the color of its class and a caption."""
     red, green, blue = map(int, colors(256)[number % 255 + 1])

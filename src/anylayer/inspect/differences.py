@@ -77,7 +77,6 @@ class Comparer:
         self.values: dict[str, Array] = {**b.constants}
         self.values.update({name: link.how(a.values[link.name]) for name, link in links.items()})
         self.differences: list[Difference] = []
-        self.not_compared: set[int] = set()
         self._index = Index(a.values)
         self._forced: dict[str, Link] = {}
         self._inputs: dict[tuple[int, str], Link] = {}
@@ -113,8 +112,6 @@ class Comparer:
                 self._run(first)
             except AnyLayerError:  # the nodes after it do not take values of A's shape
                 break
-        if first is not None:
-            self.not_compared = set(self.b.after(self.b.nodes[first].outputs, len(self.b.nodes)))
         self._check_ends()
 
     def agrees(self, output: str) -> bool:

@@ -113,3 +113,15 @@ def summary(array: Array) -> str:
         text = f"{finite.min():.6g}..{finite.max():.6g}, mean {finite.mean(dtype=np.float64):.6g}"
     odd = array.size - finite.size
     return text + (f"; {odd} of {array.size} values are NaN or infinite" if odd else "")
+
+
+def has_detections(output: Array) -> bool:
+    """Return whether an output has SSD's detections: [1, 1, N, 7], integer image and class, score in 0..1."""
+    if output.ndim != 4 or output.shape[:2] != (1, 1) or output.shape[3] != 7:
+        return False
+    rows = output.reshape(-1, 7)
+    rows = rows[rows[:, 0] >= 0]
+    if not np.isfinite(rows).all():
+        return False
+    whole = bool((rows[:, :2] == np.floor(rows[:, :2])).all())
+    return whole and bool((rows[:, 1] >= -1).all()) and bool(((rows[:, 2] >= 0) & (rows[:, 2] <= 1)).all())

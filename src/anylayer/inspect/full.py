@@ -18,9 +18,9 @@ from anylayer.compile.noise import noise
 from anylayer.compile.plan import require_types
 from anylayer.errors import AnyLayerError, InputError, nearest, need
 from anylayer.graph import Graph
-from anylayer.inspect.boxes import draw_detections, has_detections
+from anylayer.inspect.boxes import draw_detections
 from anylayer.inspect.costs import Profile
-from anylayer.inspect.drawing import summary, to_image
+from anylayer.inspect.drawing import has_detections, summary, to_image
 from anylayer.inspect.figures import Change, Figures, LayerCode, Measured, Picture, figures_of
 from anylayer.inspect.profile import folded_layers, profile_run
 from anylayer.inspect.report import Report, make_report

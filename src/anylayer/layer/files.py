@@ -16,7 +16,6 @@ from typing import Any
 
 from anylayer.errors import FileError, InputError, call_contained, kind_and_text, nearest, need, wording
 from anylayer.layer.functions import as_class
-from anylayer.layer.opencv_module import registering
 from anylayer.layer.registry import Definition, collecting, origin_of
 from anylayer.layer.scripts import execute_definitions, imports, reads_command_line, registrations
 
@@ -221,6 +220,8 @@ def _collect_opencv(tree: ast.Module | None, folder: Path, definitions: list[Def
 
     def unregister(type_: str) -> None:
         definitions[:] = [d for d in definitions if d.type != type_]
+
+    from anylayer.layer.opencv_module import registering
 
     return registering(register, unregister)
 

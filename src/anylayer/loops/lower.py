@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import LayerError
-from anylayer.graph import Graph, Op, Value
+from anylayer.graph import Graph, Op, Value, operators
 from anylayer.graph.expressions import constant, symbol
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.guards import Guard
@@ -46,10 +46,6 @@ _OFTEN = 1.5
 """A value is worth holding in memory if each of its elements is read at least this many times."""
 _FEW = 4
 """An input has few elements if it has this many times fewer than the output."""
-_WHOLE = {
-    "Range", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Expand",
-    "Transpose", "Cast", "Inside",
-}  # fmt: skip
 _MAX_COST = 400
 """The smallest cost of a value that is held in memory even if it is read once, so that the code stays readable."""
 _LONG = 64
@@ -321,9 +317,8 @@ def _costs(graph: Graph) -> dict[Value, float]:
     whole: set[Value] = set()
     for op in graph.ops:
         parts = [v for v in dict.fromkeys(op.inputs) if v is not None]
-        simple = op.op in _WHOLE and all(
-            v.dtype.kind == "i" and (v in whole or v.const is not None) for v in parts
-        )
+        is_index = op in operators.INDEX_ARITHMETIC or op.op == "Inside"
+        simple = is_index and all(v.dtype.kind == "i" and (v in whole or v.const is not None) for v in parts)
         for value in op.outputs:
             few = [v for v in parts if _FEW * _count(v) <= _count(value)]
             cost = sum(min(costs.get(v, 1.0), 1.0) if v in few else costs.get(v, 1.0) for v in parts)

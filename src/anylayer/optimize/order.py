@@ -133,6 +133,9 @@ ONLY_FOR: dict[str, dict[str, str]] = {
 with one of them, and a file that is not listed for every graph. "any" is in every graph; layouts begin at a
 Transpose. A test compares this index with the rules."""
 
+NEEDS: dict[str, str] = {"optimize.rewrites.gelu": "Erf Tanh"}
+"""File of rules -> operators. The file is loaded only for a graph that has one of them, too."""
+
 
 def position(module: str) -> int:
     """Return the position of a file of rules. Raises ValueError if FILES does not list it."""
@@ -146,11 +149,13 @@ def load_rules(room: str, graph: Graph | None = None, target: str | None = None)
     """Import the files of a room that FILES lists, so that their rules are registered.
 
     graph: leave out files whose rules are for operators that the graph does not have, or for other targets than
-    `target`: see ONLY_FOR.
+    `target`: see ONLY_FOR and NEEDS.
     """
     present = {"any"} if graph is None else {"any", *(o.op for o in graph.ops)}
     for name, _ in FILES:
         operators = ONLY_FOR.get(name, {"": "any"})
         listed = f"{operators.get('', '')} {operators.get(target or '', '')}".split()
-        if name.split(".")[0] == room and (graph is None or present.intersection(listed)):
+        others = NEEDS.get(name, "any").split()
+        suits = graph is None or not (present.isdisjoint(listed) or present.isdisjoint(others))
+        if name.split(".")[0] == room and suits:
             importlib.import_module(f"anylayer.{name}")

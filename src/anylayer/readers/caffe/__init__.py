@@ -19,26 +19,33 @@ protobuf.py         checks with protobuf what the Caffe writer has written
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from anylayer.errors import FileError, InputError, at, need, need_name, need_one_of, some
+from anylayer.folders import NamesByFile
 from anylayer.layer import Definition, Registry
 from anylayer.network import Network
 from anylayer.protobuf.proto_file import core, read_proto
 from anylayer.protobuf.schema import Schema
 from anylayer.protobuf.text import read_text
 from anylayer.protobuf.tree import Block
-from anylayer.readers import Option, options_of
+from anylayer.readers import Option, caffe, options_of
 from anylayer.readers._recognize import describe, is_text
-from anylayer.readers.caffe.alignment import align
 from anylayer.readers.caffe.blobs import StoredLayer, text_layer
 from anylayer.readers.caffe.build import Built, Options, build
-from anylayer.readers.caffe.decode import read_binary
 from anylayer.readers.caffe.rules import PHASES, network_state
 from anylayer.readers.caffe.upgrade import remove_splits, upgrade
 from anylayer.readers.caffe.wire import read_weights
+
+if TYPE_CHECKING:
+    from anylayer.readers.caffe import alignment, decode, protobuf
+
+__all__ = ["alignment", "decode", "protobuf"]  # loaded when they are first used
+
+sys.modules[__name__].__class__ = NamesByFile
 
 WHAT = "a Caffe network (.prototxt, .caffemodel)"
 
@@ -138,7 +145,7 @@ def built(
 def complete(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
     """Compute the offsets of Crop layers without parameters, as HED's fork does. Raise LayerError if it cannot."""
     if network.dialect == "hed":
-        align(network, definitions)
+        caffe.alignment.align(network, definitions)
 
 
 def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> None:
@@ -146,9 +153,7 @@ def prove(files: Sequence[Path], params: Mapping[str, Mapping[str, Any]]) -> Non
 
     `files` are the .proto, the .caffemodel and the prototxt. Raise ConversionError with the layer and the field.
     """
-    from anylayer.readers.caffe.protobuf import prove as prove_files
-
-    prove_files(files, params)
+    caffe.protobuf.prove(files, params)
 
 
 def _file(path: Path, what: str) -> Path:
@@ -163,7 +168,7 @@ def _network(path: Path, schema: Schema | None, dialect: str | None) -> Block:
     binary = _is_binary(path, "a Caffe network", "a prototxt")
     if binary and path.suffix.lower() in (".prototxt", ".pbtxt", ".txt"):
         raise FileError("this is a binary .caffemodel, not a prototxt (text)", str(path))
-    net = read_binary(path, schema, dialect) if binary else read_text(path)
+    net = caffe.decode.read_binary(path, schema, dialect) if binary else read_text(path)
     with at(str(path)):
         if "layer" not in net and "layers" not in net:
             raise _no_network(net)
