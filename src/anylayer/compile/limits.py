@@ -206,12 +206,8 @@ def graph_memory(graph: Graph) -> int:
             seen.add(value)
             if value.const is None:
                 alive -= size(value)
-            elif _is_repeated(value.const):
+            elif value.const.size > 1 and 0 in value.const.strides:
                 repeated += value.const.nbytes
         alive += sum(size(v) for v in op.outputs if v in last_use)
         widest = max(widest, alive)
     return widest + repeated
-
-
-def _is_repeated(array: Array) -> bool:
-    return array.size > 1 and 0 in array.strides

@@ -14,7 +14,7 @@ from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import gathered, padding_of, reduced_axes
 from anylayer.graph.operators import RECURRENT, REDUCTIONS
-from anylayer.graph.sizes import is_static
+from anylayer.graph.sizes import is_static, reduced_shape
 from anylayer.network import Array, DType
 from anylayer.ops._interpolation import resized_axes
 from anylayer.optimize.rewrites.resizing import computed_by_cells, is_portable
@@ -189,8 +189,7 @@ def _reduce(new: Corrector, o: Op) -> list[Value] | None:
     axes = None if x is None else reduced_axes(o)
     if x is None or axes is None or len(x.shape) != 3 or len(axes) != 1 or len(out.shape) != 2:
         return None
-    shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
-    reduced = new.step(o, o.op, o.inputs, shape, out.dtype, **{**o.attrs, "keepdims": 1})
+    reduced = new.step(o, o.op, o.inputs, reduced_shape(x.shape, axes), out.dtype, **{**o.attrs, "keepdims": 1})
     return new.emit(o, "Squeeze", [reduced, new.constant(np.array(sorted(axes)))])
 
 

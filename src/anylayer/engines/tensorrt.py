@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.compile.limits import need_compilable
+from anylayer.compile.limits import need_compilable, size
 from anylayer.corrections import corrected
 from anylayer.engines._common import device_number
 from anylayer.errors import EngineError, given, need
@@ -46,7 +46,7 @@ class TensorRtProgram:
         model = to_half(graph) if precision == "float16" else to_onnx(graph)
         names = [v.name for v in (*model.graph.input, *model.graph.output)]
         try:
-            self._buffers = packages.Buffers(number, [_bytes(kind) for kind in types])
+            self._buffers = packages.Buffers(number, [*map(size, types)])
             self._engine = _build(model.SerializeToString(), packages.trt)
             self._context = self._engine.create_execution_context()
         except EngineError as error:
@@ -116,10 +116,6 @@ def _build(model: bytes, trt: Any) -> Any:
     except Exception as error:
         raise EngineError(f"TensorRT reports: {' '.join([*messages, str(error)])}") from error
     return given(engine, f"TensorRT refuses the graph: {' '.join(messages)}", EngineError)
-
-
-def _bytes(kind: TensorType) -> int:
-    return int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
 
 
 def _need_type(name: str, kind: TensorType, shape: Sequence[int], dtype: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,11 @@ def is_one(size: Any) -> bool:
 def is_fixed_to_one(size: Any) -> bool:
     """Return whether a size is 1. A guard then fixes a symbolic size to 1, unless it is certainly 1."""
     return is_one(size) or (type(size) is Size and size.value == 1 and bool(size == 1))
+
+
+def reduced_shape(shape: Sequence[Any], axes: Collection[int], keepdims: bool = True) -> tuple[Any, ...]:
+    """Return the shape after a reduction over `axes`."""
+    return tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
 
 
 def numpy_axis(axis: Any, rank: int) -> int:

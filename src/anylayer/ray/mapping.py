@@ -87,8 +87,9 @@ def map(
     todo = [file for file in files if file not in finished]
     if todo:
         with cluster(address, least=threads, weights=_size(model)):
+            count_of_actors = actors or max(1, cores() // task.threads)
             need_cores([threads], wording("give fewer threads", "give a smaller --threads"))
-            for count, errors in run_files(todo, [sent(model, prepare)], task, _count(actors, task)):
+            for count, errors in run_files(todo, [sent(model, prepare)], task, count_of_actors):
                 mapped.failed |= errors
                 mapped.done += count - len(errors)
                 if watch is not None:
@@ -96,10 +97,6 @@ def map(
     text = json.dumps(mapped.failed, indent=1, ensure_ascii=False)
     write_whole(folder / FAILED, lambda file: file.write(text.encode("utf-8", "surrogateescape")))
     return mapped
-
-
-def _count(actors: int | None, task: Task) -> int:
-    return actors or max(1, cores() // task.threads)
 
 
 def _over(dataset: Any, model: Net, task: Task, actors: int | None) -> Any:

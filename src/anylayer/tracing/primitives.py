@@ -17,7 +17,7 @@ from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import ELEMENTWISE, MOVES
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import sized_array
-from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, stand_for
+from anylayer.graph.sizes import Dim, broadcast, is_one, is_static, reduced_shape, stand_for
 from anylayer.graph.symbolic import (
     depends_on_data,
     is_symbolic,
@@ -391,8 +391,7 @@ def split(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
 
 def reduce(op: str, x: Array, axes: Sequence[int], keepdims: bool) -> Array:
     """Record a reduction such as ReduceSum over the axes. `x` has a native dtype."""
-    axes = tuple(axes)
-    shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
     if not axes:
         return x
+    shape = reduced_shape(x.shape, axes, keepdims)
     return record(op, [x, ints(axes)], shape, x.dtype, keepdims=int(keepdims))

@@ -32,7 +32,7 @@ from anylayer.inspect.tables import Column, wrap_lines
 
 if TYPE_CHECKING:
     from anylayer import Net
-    from anylayer.inspect.identification import Attempt, Identification
+    from anylayer.inspect.identification import Identification
     from anylayer.network import Array
 
 _COLUMNS = (Column("meaning", 12, "wrap"), Column("difference"), Column("why", 12, "wrap"))
@@ -123,14 +123,11 @@ def _show(identification: Identification, quiet: bool) -> None:
     if identification.attempts:
         rows: dict[tuple[str, str], list[str]] = {}
         for attempt in identification.attempts:
-            rows.setdefault((_difference(attempt), attempt.reason), []).append(attempt.text)
+            difference = f"{attempt.error:.1e}" if attempt.error < float("inf") else "-"
+            rows.setdefault((difference, attempt.reason), []).append(attempt.text)
         show(_COLUMNS, [("; ".join(texts), *row) for row, texts in rows.items()])
     for remedy in identification.remedies:
         echo(f"-> {remedy}")
-
-
-def _difference(attempt: Attempt) -> str:
-    return f"{attempt.error:.1e}" if attempt.error < float("inf") else "-"
 
 
 def _run_line(identification: Identification, options: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.ir import Op, Value
-from anylayer.graph.sizes import is_static
+from anylayer.graph.sizes import is_static, reduced_shape
 from anylayer.optimize.rules import Rewriter, rule
 
 _FEWEST_COLUMNS = 100
@@ -74,8 +74,7 @@ def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list
     x, axes = o.first, reduced_axes(o)
     if axes is None or not is_static(x.shape):
         return None
-    kept_shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
-    return (x, sorted(axes)) if value.shape == kept_shape else None
+    return (x, sorted(axes)) if value.shape == reduced_shape(x.shape, axes) else None
 
 
 @rule(

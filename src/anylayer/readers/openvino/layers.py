@@ -89,7 +89,7 @@ def _ports(side: Element | None, precision: str) -> list[Port]:
     for element in side.all("port") if side is not None else ():
         attributes = element.attributes
         need("id" in attributes, f"line {element.line}: a port has no 'id'", FileError)
-        shape = tuple(_dim(d) for d in element.all("dim"))
+        shape = tuple(size(d.text, f"line {d.line}") for d in element.all("dim"))
         need(
             len(shape) <= MAX_RANK,
             f"port {attributes['id']} has {len(shape)} axes; the limit is {MAX_RANK}",
@@ -109,10 +109,6 @@ def split_names(names: str) -> list[str]:
         else:
             parts.append(part)
     return [name.replace("\\,", ",") for name in parts if name]
-
-
-def _dim(element: Element) -> int | None:
-    return size(element.text, f"line {element.line}")
 
 
 def size(text: str, what: str) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.graph.place import refusal
-from anylayer.graph.sizes import numpy_axes, numpy_axis
+from anylayer.graph.sizes import numpy_axes, numpy_axis, reduced_shape
 from anylayer.graph.symbolic import depends_on_data, is_empty
 from anylayer.network import Array, DType, Function
 from anylayer.tracing.array import TracingRule
@@ -38,11 +38,6 @@ def _sum_dtype(dtype: DType) -> DType:
     return _WIDE[dtype.kind] if dtype.kind in "biu" and dtype.itemsize < 8 else dtype
 
 
-def _reduced_shape(x: Array, axes: Sequence[int], keepdims: bool) -> tuple[Any, ...]:
-    """Return the shape after a reduction over `axes`."""
-    return tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
-
-
 def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
     """Record a reduction over axes that are not empty. `x` has a native dtype."""
     return reduce(op, x, numpy_axes(axis, x.ndim), keepdims)
@@ -51,7 +46,7 @@ def _reduce(op: str, x: Array, axis: AxisArg, keepdims: bool) -> Array:
 def _reduce_or_fill(op: str, x: Array, axes: Sequence[int], keepdims: bool, dtype: DType, empty: Any) -> Array:
     """Return a reduction as `dtype`. Where an axis has no elements, each result is `empty`."""
     if is_empty([x.shape[a] for a in axes]):
-        return np.full(_reduced_shape(x, axes, keepdims), empty, dtype)
+        return np.full(reduced_shape(x.shape, axes, keepdims), empty, dtype)
     return cast(_reduce(op, to_native(x), axes, keepdims), dtype)
 
 
@@ -86,7 +81,7 @@ def _additive(ufunc: np.ufunc, op: str, neutral: int) -> TracingRule:
 
 def _product(a: Array, axes: Sequence[int], keepdims: bool) -> Array:
     """Multiply integers half by half: the engines compute a product in float64, which rounds above 2^53."""
-    shape = _reduced_shape(a, axes, keepdims)
+    shape = reduced_shape(a.shape, axes, keepdims)
     for axis in axes:
         while a.shape[axis] > 1:
             half = a.shape[axis] // 2

@@ -6,11 +6,11 @@ Exporters spell a division by the length of a vector, and the regions of RoiAlig
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import Producers, is_number, number, producer, reduced_axes, slice_cuts
 from anylayer.graph.operators import VIEWS
+from anylayer.graph.sizes import reduced_shape
 from anylayer.optimize.rules import Rewriter, rule
 from anylayer.writers.caffe.affine_samples import affine_map
 from anylayer.writers.caffe.builder import preserves_values
@@ -39,7 +39,7 @@ def _normalized(new: Rewriter, op: Op) -> list[Value] | None:
             continue
         length = _length(producers, divisor, x)
         lead = (1,) * (len(x.shape) - len(divisor.shape))
-        if length is not None and (*lead, *divisor.shape) == _kept_shape(x, length[0]):
+        if length is not None and (*lead, *divisor.shape) == reduced_shape(x.shape, length[0]):
             return new.emit(op, "LpNormalization", [x], axes=length[0], epsilon=length[1])
     return None
 
@@ -113,11 +113,6 @@ def _summed_axes(producers: Producers, op: Op, wanted: Callable[[Value | None], 
         source = transpose.inputs[0]
     others = [p for i, p in enumerate(perm) if i not in axes]
     return ([perm[a] for a in axes], 0.0) if wanted(source) and others == sorted(others) else None
-
-
-def _kept_shape(x: Value, axes: list[int]) -> tuple[Any, ...]:
-    """Return the shape of x with size 1 along some axes."""
-    return tuple(1 if i in axes else n for i, n in enumerate(x.shape))
 
 
 def _lower_bound(op: Op) -> tuple[Value | None, float]:

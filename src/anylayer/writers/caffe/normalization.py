@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.graph import Op
 from anylayer.graph.facts import reduced_axes
+from anylayer.graph.sizes import reduced_shape
 from anylayer.network import Array
 from anylayer.writers.caffe.affine import power, scale_and_shift
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
@@ -101,8 +102,8 @@ def _lp_normalization(b: CaffeBuilder, op: Op) -> BlobView:
         return y.reshaped(x.base).transposed(axes)
     total = b.materialized(reduce_axes(b, "ReduceSumSquare" if squares else "ReduceL1", x, along))
     factor = power(b, total, shift=epsilon, exponent=-0.5 if squares else -1.0, suffix="inverse")
-    kept_shape = tuple(1 if i in along else n for i, n in enumerate(x.base))
-    return eltwise_of_views(b, op, [view, factor.reshaped(kept_shape).transposed(axes)], "PROD")
+    factor = factor.reshaped(reduced_shape(x.base, along)).transposed(axes)
+    return eltwise_of_views(b, op, [view, factor], "PROD")
 
 
 # ---- along axes
@@ -123,8 +124,7 @@ def _reduce(b: CaffeBuilder, op: Op) -> BlobView:
     reduced = b.given(reduced_axes(op), "no axes that are computed when the network runs")
     (x,), axes = b.blobs_and_axes(b.view(op.inputs[0]))
     blob_axes = sorted(axes[a] for a in reduced)
-    kept_shape = tuple(1 if i in blob_axes else n for i, n in enumerate(x.base))
-    return reduce_axes(b, op.op, x, blob_axes).reshaped(kept_shape).transposed(axes)
+    return reduce_axes(b, op.op, x, blob_axes).reshaped(reduced_shape(x.base, blob_axes)).transposed(axes)
 
 
 def reduce_axes(b: CaffeBuilder, what: str, x: BlobView, axes: list[int]) -> BlobView:
