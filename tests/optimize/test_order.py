@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from anylayer.folders import modules
-from anylayer.optimize.order import FILES, ONLY_FOR, STAGES, load_rules
+from anylayer.optimize.order import FILES, NEEDS, ONLY_FOR, STAGES, load_rules
+from anylayer.optimize.rewrites import gelu
 from anylayer.optimize.rules import ANY, RULES, rule
 
 _ORDER = "import sys; sys.path[:] = {path!r}\n{first}\nfrom anylayer.optimize.rules import RULES\n"
@@ -53,6 +54,10 @@ def test_index_of_operators_is_that_of_the_rules(name: str) -> None:
     assert {target: {*ops.split()} for target, ops in ONLY_FOR[name].items()} == want
 
 
+def test_gelu_is_loaded_for_the_operators_that_it_reads() -> None:
+    assert {*NEEDS["optimize.rewrites.gelu"].split()} == {*gelu._INNER}
+
+
 _LOADED = """import sys; sys.path[:] = {path!r}
 import numpy as np
 from anylayer.network import TensorType
@@ -71,7 +76,7 @@ def test_files_of_rules_are_loaded_for_their_operators() -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         return {*done.stdout.split()}
 
-    few = loaded("[np.maximum(arrays[0], 0)]")
-    assert {"identity", "activations"} <= few and not {"layout", "layout_rules", "sums", "blocks"} & few
+    few = loaded("[np.maximum(arrays[0] * 3, 0)]")
+    assert {"identity", "activations"} <= few and not {"layout", "layout_rules", "sums", "blocks", "gelu"} & few
     more = loaded("[arrays[0].T[0:2].sum(0)]")
     assert {"layout", "layout_rules", "sums", "blocks"} <= more

@@ -68,6 +68,6 @@ class Classifier(Net):
             height, width = self.crop_dims
             crops = np.array([image[y : y + height, x : x + width] for image in images])
         in_ = self.inputs[0]
-        crops_of: dict[str, Any] = {in_: np.array([self.transformer.preprocess(in_, crop) for crop in crops])}
-        scores = self.forward_all(**crops_of)[self.outputs[0]]
+        blobs: dict[str, Any] = {in_: np.array([self.transformer.preprocess(in_, crop) for crop in crops])}
+        scores = self.forward_all(**blobs)[self.outputs[0]]
         return scores.reshape(len(images), 10, -1).mean(1) if oversample else scores

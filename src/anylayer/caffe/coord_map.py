@@ -131,5 +131,5 @@ def crop(top_from: Top, top_to: Top) -> Top:
     need(bool((b <= 0).all()), f"the crop would start at {(-b).tolist()}, before the first pixel", CropError)
     need(bool((np.round(b) == b).all()), f"the crop would start at {(-b).tolist()}, between pixels", CropError)
     offset = [int(-x) for x in b]
-    crop: Top = Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})
-    return crop
+    top: Top = Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})
+    return top

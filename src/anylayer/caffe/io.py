@@ -130,7 +130,7 @@ def resize_image(im: Array, new_dims: Sequence[int] | Array, interp_order: int =
 
 
 def _matrix(size: int, target: int, coordinates: str, order: int) -> Array:
-    """Return a matrix (wanted, size) that interpolates between pixels; beyond the image there are zeros."""
+    """Return a matrix (target, size) that interpolates between pixels; beyond the image there are zeros."""
     at = positions(size, target, coordinates, step=step_of(size, target, coordinates, np.float64))
     before = np.floor(at + (0.5 if order == 0 else 0)).astype(int)
     part = at - before if order else np.zeros(target)

@@ -91,13 +91,12 @@ def layer_class(params: Mapping[str, Any]) -> type[Layer]:
         _is_module(module) and name.isidentifier(),
         f"python_param must name a module and a class, got module '{module}', layer '{name}'",
     )
-    cls = given(getattr(_module(module), name, None), f"module '{module}' has no class '{name}'")
+    cls: type[Layer] = given(getattr(_module(module), name, None), f"module '{module}' has no class '{name}'")
     need(
         isinstance(cls, type) and issubclass(cls, Layer),
         f"{module}.{name} must be a subclass of caffe.Layer (import anylayer.caffe as caffe)",
     )
-    layer: type[Layer] = cls
-    return layer
+    return cls
 
 
 def _module(name: str) -> Any:

@@ -205,11 +205,11 @@ class Message:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        here = {name: replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Field)}
+        declared = {n: replace(f, name=n) for n, f in vars(cls).items() if isinstance(f, Field)}
         inherited: dict[str, Field] = {}
         for base in reversed(cls.__mro__[1:]):
             inherited.update(vars(base).get("fields", {}))
-        cls.fields = {**inherited, **here}
+        cls.fields = {**inherited, **declared}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Message:

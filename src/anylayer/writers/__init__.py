@@ -71,8 +71,8 @@ def load_writer(name: str) -> Writer:
             raise InputError(f"to write '{name}': pip install {error.name}") from None
         if hasattr(module, "WHAT"):
             return cast(Writer, module)
-    all_ = writers()
-    raise InputError(f"there is no writer for format '{name}'{nearest(name, all_)}; formats: {', '.join(all_)}")
+    names = writers()
+    raise InputError(f"there is no writer for format '{name}'{nearest(name, names)}; formats: {', '.join(names)}")
 
 
 def _require_foreign(error: ModuleNotFoundError) -> None:

@@ -100,8 +100,8 @@ class Precision:
         """Raise InputError for a graph that cannot be written in this precision."""
         if self.name == "float32":
             return
-        wordings = wording("functions and keep", "--functions, --function and --keep")
-        rule = f"{_spell(self.name)} needs standard operators only; leave out {wordings}"
+        options = wording("functions and keep", "--functions, --function and --keep")
+        rule = f"{_spell(self.name)} needs standard operators only; leave out {options}"
         need(not any(o.kept or o.body is not None for o in graph.ops), rule, InputError)
         if self.half:
             _need_float16_weights(graph, self._kept(graph))

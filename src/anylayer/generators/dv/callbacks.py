@@ -334,8 +334,8 @@ def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
     if boxes is None or boxes.size != value.size:
         return None
     planes = np.stack([boxes[:, :4].reshape(-1), boxes[:, 4:].reshape(-1)])
-    for is_rows, rows_of in ((True, boxes), (False, planes)):
-        if rows_of.shape == value.shape[-2:] and np.allclose(rows_of, value.reshape(rows_of.shape), 0, _NEAR):
+    for is_rows, array in ((True, boxes), (False, planes)):
+        if array.shape == value.shape[-2:] and np.allclose(array, value.reshape(array.shape), 0, _NEAR):
             return PriorLayer({name: fields[name] for name in fields if is_rows or name in read}, read, is_rows)
     return None
 
