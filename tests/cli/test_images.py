@@ -15,8 +15,8 @@ from anylayer.cli.commands import serve
 from anylayer.errors import FileError
 from anylayer.images.files import read_image, suffixes, write_image
 from anylayer.images.preprocess import Recipe
-from anylayer.inspect.boxes import Box, draw_boxes, draw_detections, has_detections
-from anylayer.inspect.drawing import colors, gray, to_image
+from anylayer.inspect.boxes import Box, draw_boxes, draw_detections
+from anylayer.inspect.drawing import colors, gray, has_detections, to_image
 
 
 def test_gray_range_is_0_to_1_or_min_to_max():
