@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "diff": {"inspect", "api"},
     "write_weights": {*_RUN, "convert", "api"},
     "testing": {*_RUN, "api"},
-    "images": {"errors", "folders", "network", "graph", "ops", "libraries"},
+    "images": {"errors", "folders", "network", "graph", "tracing", "ops", "libraries"},
     "caffe": {*_RUN, "convert", "inspect", "images", "api"},
     "opencv": {*_RUN, "convert", "inspect", "images", "api"},
     "ray": {*_RUN, "convert", "inspect", "api"},

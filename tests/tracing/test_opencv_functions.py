@@ -106,6 +106,12 @@ NMS: list[Callable[[Array, Array], Any]] = [
     lambda b, s: np.array(cv2.dnn.NMSBoxes(b.tolist(), s.tolist(), 0.5, 0.4), np.int32),
     lambda b, s: np.array(b.tolist())[:, 0] + len(s.tolist()) + np.array(b.tolist()[3] + b[4].tolist()).sum(),
     lambda b, s: np.array(cv2.dnn.NMSBoxes(bboxes=b, scores=s, score_threshold=0.0, nms_threshold=0.6), np.int32),
+    lambda b, s: np.array(cv2.dnn.NMSBoxesBatched(b, s, np.arange(40) % 3, 0.3, 0.3), np.int32),
+    lambda b, s: np.array(cv2.dnn.NMSBoxesBatched(b - 60, s, (b[:, 0] > 30).astype(int), 0.3, 0.1), np.int32),
+    lambda b, s: np.array(
+        cv2.dnn.NMSBoxesBatched(b.tolist(), s.tolist(), np.argmax(b, axis=1).tolist(), 0.2, 0.4, top_k=20),
+        np.int32,
+    ),
 ]
 
 
@@ -123,12 +129,15 @@ def test_nms_boxes_equals_opencv(index: int, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", GENERAL)
-def test_nms_of_a_box_with_a_negative_area_fails(engine: str) -> None:
+@pytest.mark.parametrize("index", (0, 4, 5, 6))
+def test_nms_of_boxes_with_negative_areas_equals_opencv(index: int, engine: str) -> None:
     boxes, scores = boxes_and_scores(0, 1)
-    graph = traced(NMS[-1], [TensorType.of(x.shape, x.dtype) for x in (boxes, scores)])
-    boxes[3, 2], scores[3] = -4, 0.9
-    with pytest.raises(Exception, match=r"(?i)index|indices|out of"):
-        run_graph(graph, [boxes, scores], engine)
+    run = program_of(traced(NMS[index], [TensorType.of(x.shape, x.dtype) for x in (boxes, scores)]), engine)
+    boxes[3:12:2, 2] *= -1
+    boxes[20:23, 3] *= -0.1
+    scores[3] = 0.9
+    (got,) = run([boxes, scores])
+    np.testing.assert_array_equal(got, NMS[index](boxes, scores))
 
 
 REFUSED: list[tuple[Images, Array, str]] = [
@@ -141,6 +150,11 @@ REFUSED: list[tuple[Images, Array, str]] = [
     (lambda x: cv2.warpAffine(x, MATRIX, (5, 5), flags=cv2.INTER_CUBIC), COLORS, "warpAffine"),
     (lambda x: cv2.warpAffine(x, MATRIX, (5, 5)), NUMBERS, "warpAffine"),
     (lambda x: cv2.dnn.NMSBoxes(x[:, :4, 0], x[:, 5, 0], 0.1, 0.2, 0.9), NUMBERS, "eta other than 1"),
+    (
+        lambda x: cv2.dnn.NMSBoxesBatched(x[:, :4, 0], x[:, 5, 0], x[:, 6, 0].astype(int), 0.1, 0.2),
+        NUMBERS,
+        r"at most 1000 classes.*np\.clip\(class_ids, 0, 79\)",
+    ),
 ]
 
 

@@ -11,7 +11,9 @@ user's code are decisions: see anylayer.tracing.decisions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anylayer import compile as compilation
@@ -38,8 +40,15 @@ R = TypeVar("R")
 Tracer = Callable[[Sequence[TensorType]], Graph]
 _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
+_FEW_QUESTIONS = 4
+"""The largest number of selections of which each combination of empty ones is traced, if ifs can be joined."""
+_most_questions: ContextVar[float] = ContextVar("most_questions", default=math.inf)
 _MAX_FILLED = 16
 """The largest number of elements that a selection is filled to."""
+
+
+class _ManyQuestions(TraceError):
+    """The code asks for many selections whether they are empty."""
 
 
 def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: bool = False) -> Graph:
@@ -101,8 +110,26 @@ def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: 
 def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda: None) -> R:
     """Return the result of an attempt in which `if mask.any()` is a question of a size, as `if len(x[mask])` is.
 
-    If it fails, another attempt takes its place, in which `if mask.any()` is a decision.
+    If there are many such questions, both sides of their ifs are recorded. If that fails, another attempt takes
+    its place, in which `if mask.any()` is a decision.
     """
+    token = _most_questions.set(_FEW_QUESTIONS)
+    try:
+        with limit_repetition(), tracing.counts.questions_of_masks() as asked:
+            return attempt()
+    except _ManyQuestions:
+        restart()
+        try:
+            with limit_repetition(), tracing.joined_ifs.join_questions():
+                return attempt()
+        except AnyLayerError:
+            pass
+        restart()
+    except AnyLayerError:
+        if not asked:
+            raise
+    finally:
+        _most_questions.reset(token)
     try:
         with limit_repetition(), tracing.counts.questions_of_masks() as asked:
             return attempt()
@@ -163,7 +190,10 @@ def _check_conditions(
                 place=guard.place,
             )
     before = not_empty
-    for name in dict.fromkeys(name for guard in conditions for name in guard.symbols):
+    names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
+    if len(names) > _most_questions.get():
+        raise _ManyQuestions("the code asks for many selections whether they are empty")
+    for name in names:
         selected = trace.counts[name].selected
         if selected in not_empty:
             continue
@@ -242,7 +272,7 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
     """Return whether a trace in which selection `name` is empty returns what `graph` returns in this case, and
     whether `graph` runs then: x[0] of nothing does not.
     """
-    values = _example_sizes(trace, {name: 0})
+    values = trace.examples({name: 0})
 
     def shape_of(v: Value) -> list[int]:
         return [d.expression.value(values) if type(d) is Size else int(d) for d in v.shape]
@@ -258,18 +288,10 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
             continue
         if 0 in shape and (shape, v.dtype) == ([*plain(w.shape)], w.dtype):
             continue
-        same = same or _Same(graph, empty, trace.symbols.keys(), values, _example_sizes(trace, {}))
+        same = same or _Same(graph, empty, trace.symbols.keys(), values, trace.examples({}))
         if not same.values(v, w):
             return False
     return True
-
-
-def _example_sizes(trace: SymbolicTrace, fixed: Mapping[str, int]) -> dict[str, int]:
-    """Return an example of each size, where some are fixed: a selection of an empty one is empty."""
-    values = {**trace.symbols, **fixed}
-    for name, count in trace.counts.items():
-        values[name] = min(values.get(name, count.example), count.limit.value(values))
-    return values
 
 
 class _Same:

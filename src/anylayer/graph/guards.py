@@ -205,6 +205,13 @@ class SymbolicTrace:
         self.assume(Guard(symbol(name), "<=", limit))
         return name, value
 
+    def examples(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """Return an example of each size, where some are fixed: a selection of an empty one is empty."""
+        values = {**self.symbols, **fixed}
+        for name, count in self.counts.items():
+            values[name] = min(values.get(name, count.example), count.limit.value(values))
+        return values
+
     def asks_for_nothing(self, guard: Guard) -> bool:
         """Return whether a condition means that one selection is not empty."""
         if len(guard.symbols) != 1:

@@ -99,13 +99,20 @@ def _comparison(relation: str) -> Any:
         result = function(self.value, other.value if issubclass(type(other), _Symbolic) else other)
         if trace is None:
             return result
-        if trace.depends_on_data(left, relation, right, bool(result)) and is_users(sys._getframe(1)):
+        if trace.depends_on_data(left, relation, right, bool(result)) and _is_asked_by_user(sys._getframe(1)):
             answer = trace.decide(self, relation, other)
             if answer is not None:
                 return answer
         return trace.compare(left, relation, right, bool(result))
 
     return method
+
+
+def _is_asked_by_user(frame: FrameType) -> bool:
+    """Return whether the user's code compares two sizes, also in a changed `if`."""
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "anylayer.tracing.joined_ifs":
+        frame = frame.f_back
+    return is_users(frame)
 
 
 _BECOME_PLAIN = (

@@ -13,9 +13,12 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import LayerError, need
+from anylayer.graph.intervals import Intervals
 from anylayer.images.preprocess import to_gray
 from anylayer.images.resize import resize as resize_linear
 from anylayer.network import Array, Function
+from anylayer.tracing.loop_operator import record_loop
+from anylayer.tracing.record import running_graph, value_of
 
 _NEAREST, _LINEAR, _CUBIC = 0, 1, 2
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
@@ -29,6 +32,8 @@ _GRAY_FROM = {6: (3, 1), 7: (3, -1), 10: (4, 1), 11: (4, -1)}
 """Codes of cvtColor to gray: the number of channels, and the step from blue to red."""
 _TO_COLORS = {8: 3, 9: 4}
 """Codes of cvtColor from gray, and the number of channels."""
+_MAX_CLASSES = 1000
+"""The largest number of classes of NMSBoxesBatched, for each of which all boxes are compared."""
 
 
 def resize(
@@ -191,33 +196,82 @@ def warpAffine(
 def NMSBoxes(
     bboxes: Array, scores: Array, score_threshold: float, nms_threshold: float, eta: float = 1, top_k: int = 0
 ) -> Array:
-    """Return cv2.dnn.NMSBoxes: the indices of boxes (x, y, width, height), best first.
+    """Return cv2.dnn.NMSBoxes: the indices of boxes (x, y, width, height), best first."""
+    return NMSBoxesBatched(bboxes, scores, np.zeros(1, np.int64), score_threshold, nms_threshold, eta, top_k)
 
-    A box above the threshold whose width or height is negative, but not both, makes the indices too large, so
-    that an engine fails where they are used: OpenCV's overlaps with such a box cannot be recorded.
+
+def NMSBoxesBatched(
+    bboxes: Array,
+    scores: Array,
+    class_ids: Array,
+    score_threshold: float,
+    nms_threshold: float,
+    eta: float = 1,
+    top_k: int = 0,
+) -> Array:
+    """Return cv2.dnn.NMSBoxesBatched: NMSBoxes of which only boxes of one class suppress each other.
+
+    In OpenCV, two boxes whose areas add to 0 or less overlap, and boxes with negative positions may overlap those
+    of other classes. Where there are such boxes, a loop compares each box with the better ones.
     """
     need(eta == 1, "cv2.dnn.NMSBoxes with eta other than 1 cannot be recorded", LayerError)
     boxes, confidences = np.reshape(bboxes, (-1, 4)), np.reshape(scores, (-1,)).astype(np.float32)
+    farthest = np.maximum(np.maximum(boxes[:, :2], boxes[:, :2] + boxes[:, 2:]).max(), 0)
     order = np.argsort(-confidences, kind="stable")
     if top_k > 0:
         order = order[:top_k]
-    boxes, confidences = boxes[order], confidences[order]
+    boxes, confidences, count = boxes[order], confidences[order], order.shape[0]
     area = boxes[:, 2] * boxes[:, 3]
     chosen = confidences > np.float32(score_threshold)
-    later = np.cumsum(((area == 0) & chosen).astype(np.int64)) > 1
-    confidences = np.where((area == 0) & later, np.float32(-np.inf), confidences)  # they overlap each other only
     size = np.where(np.min(boxes[:, 2:], axis=1, keepdims=True) > 0, boxes[:, 2:], 0)
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + size], axis=1).astype(np.float32)
-    selected, count = ops.nms(
+    classes = np.reshape(class_ids, (-1,)).astype(np.int64)
+    first, last = _class_range(classes)
+    of_class, is_special, low = confidences[None], area <= 0, boxes[:, :2].astype(np.float64)
+    if first < last:
+        classes = classes[order]
+        of_class = np.where(classes == np.arange(first, last + 1)[:, None], of_class, np.float32(-np.inf))
+        outside = np.maximum(np.minimum(boxes[:, :2] + size, -1) - boxes[:, :2], 0)
+        is_special = is_special | (outside[:, 0] * outside[:, 1] > nms_threshold * area)
+        low = low + classes[:, None] * (farthest + 1)
+    selected, _ = ops.nms(
         corners[None],
-        confidences[None, None],
-        max_per_class=boxes.shape[0],
+        of_class[None],
+        max_per_class=count,
         iou_threshold=float(nms_threshold),
         score_threshold=float(score_threshold),
     )
-    failure = ((area < 0) & chosen).any().astype(np.int64) * boxes.shape[0]
-    indices: Array = np.take(order, selected[:count, 2] + failure).astype(np.int32)
+    places = np.where(selected[:, 2] < 0, count, selected[:, 2])
+    chosen_places = np.zeros_like(confidences, bool, shape=(count + 1,))
+    chosen_places[places] = True
+    steps = np.where((is_special & chosen).any(), chosen.astype(np.int64).sum(), 0)
+    limit = np.float32(nms_threshold)
+
+    def step(arrays: list[Array]) -> list[Array]:
+        i, go, mask, start, end, areas = arrays
+        sides = np.minimum(end[i], end) - np.maximum(start[i], start)
+        shared = np.where((sides > 0).all(axis=1), sides[:, 0] * sides[:, 1], 0.0)
+        both = areas[i] + areas
+        distance = np.where(both <= np.finfo(np.float64).eps, 0.0, 1 - shared / (both - shared))
+        overlaps = np.float32(1) - distance.astype(np.float32) > limit
+        return [go, np.where(np.arange(count) == i, ~(overlaps & mask).any(), mask)]
+
+    others = [low, low + boxes[:, 2:], area.astype(np.float64)]
+    (compared,) = record_loop(step, steps, True, [np.zeros(count, bool)], others, count)
+    indices: Array = order[np.where(steps > 0, compared, chosen_places[:count])].astype(np.int32)
     return indices
+
+
+def _class_range(classes: Array) -> tuple[int, int]:
+    """Return the smallest and the largest class that there may be."""
+    low, high = Intervals(running_graph().producers).of(value_of(classes))
+    need(
+        high - low < _MAX_CLASSES,
+        f"cv2.dnn.NMSBoxesBatched is recorded for at most {_MAX_CLASSES} classes, and these class_ids may be any "
+        "number; write np.clip(class_ids, 0, 79) with the last class, or use np.argmax(scores, axis=1)",
+        LayerError,
+    )
+    return int(low), int(high)
 
 
 def normalize(
@@ -292,6 +346,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "copyMakeBorder": copyMakeBorder,
     "warpAffine": warpAffine,
     "dnn.NMSBoxes": NMSBoxes,
+    "dnn.NMSBoxesBatched": NMSBoxesBatched,
     "normalize": normalize,
     "threshold": threshold,
 }

@@ -19,8 +19,8 @@ from typing import Any
 
 from anylayer.tracing.loop_state import OWN_PREFIX
 
-IF, LOOP, ITEM, TRUTH, LOCALS, UNBOUND = (
-    OWN_PREFIX + n for n in ("if", "loop", "item", "truth", "locals", "unbound")
+IF, LOOP, ITEM, TRUTH, COMPARE, LOCALS, UNBOUND = (
+    OWN_PREFIX + n for n in ("if", "loop", "item", "truth", "compare", "locals", "unbound")
 )
 """The names by which changed code calls the tracer."""
 RESULT = f"{OWN_PREFIX}result"
@@ -45,6 +45,9 @@ _METHODS = frozenset((
     "round", "dot", "reshape", "copy",
 ))  # fmt: skip
 _SIZES = frozenset(("size", "shape", "len"))
+_RELATIONS = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
 _MAX_COPIES = 4
 """The largest number of copies of the statements after an `if` of which both sides may go on."""
 
@@ -197,6 +200,9 @@ class _Changes(ast.NodeTransformer):
             before, x = self.truth(test.operand)
             call = _call(TRUTH, [x, _constant(True, test)], test)
             return [*before, _assign(name, call, test)], _load(name, test)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS:
+            relation = _constant(_RELATIONS[type(test.ops[0])], test)
+            return [], _call(COMPARE, [test.left, relation, test.comparators[0]], test)
         if not isinstance(test, ast.BoolOp):
             return [], test
         head, *rest = test.values
@@ -238,14 +244,16 @@ class _Changes(ast.NodeTransformer):
     ) -> list[ast.stmt]:
         """Return the statements that execute both sides of an `if`."""
         variable = self.name()
+        lists = sorted({_list_of_append(n) for n in _inside([*body, *orelse])} - {*names, ""})
         text = (
-            f"{variable} = {IF}(0, {tuple(names)!r}, {LOCALS}(), {plain}, {may_return})\n"
-            f"while {variable}.another():\n    if {variable}.side: pass\n    else: pass\n"
-            f"    {_unpack(names, f'{variable}.results({LOCALS}())')}"
+            f"{variable} = {IF}(0, {tuple(names)!r}, {tuple(lists)!r}, {LOCALS}(), {plain}, {may_return})\n"
+            f"while {variable}.another():\n    {_unpack(lists, f'{variable}.grown({LOCALS}())')}\n"
+            f"    if {variable}.side: pass\n    else: pass\n"
+            f"    {_unpack([*names, *lists], f'{variable}.results({LOCALS}())')}"
         )
         first, loop = _parse(text, place)
         first.value.args[0] = test
-        sides = loop.body[0]
+        sides = next(s for s in loop.body if isinstance(s, ast.If) and isinstance(s.test, ast.Attribute))
         sides.body, sides.orelse = list(body) or sides.body, list(orelse) or sides.orelse
         return [first, loop]
 

@@ -56,10 +56,12 @@ def trace_checked(
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
+    first: TraceError | None = None
     try:
-        return _attempts(function, types, prefix, rebuild, subject)
+        if not tracing.joined_ifs.joins_questions():
+            return _attempts(function, types, prefix, rebuild, subject)
     except (JoinError, TooManyOperators) as error:
-        first: TraceError = error
+        first = error
     for how in ("ifs", "loops"):
         again = rebuild() if rebuild is not None else function
         try:
@@ -69,7 +71,7 @@ def trace_checked(
             raise
         except TraceError as error:
             cause = error
-    raise tracing.joined_ifs.with_reason(first, cause)
+    raise cause if first is None else tracing.joined_ifs.with_reason(first, cause)
 
 
 def _attempts(
@@ -86,9 +88,8 @@ def _attempts(
             restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
-                    graph = _trace_twice(
-                        function, types, prefix, _MAX_OPEN_OPERATORS, subject, counterpart, restart
-                    )
+                    limit = _MAX_OPERATORS if tracing.joined_ifs.joins_questions() else _MAX_OPEN_OPERATORS
+                    graph = _trace_twice(function, types, prefix, limit, subject, counterpart, restart)
                 place = _counts_to_size(fresh, types)
                 if not place:
                     return graph

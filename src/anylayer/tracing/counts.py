@@ -143,19 +143,47 @@ def selects_something(x: TracedArray, run: Run) -> bool | None:
     asked = _asked.get()
     if asked is None or tracing.loops.is_in_while(frame) or run.answer_of(run.condition_of(x)) is not None:
         return None
-    ops, mask = _reduced_mask(x, "ReduceSum", "ReduceMax")
-    most = 0 if mask is None else size_of(mask.shape)
-    sums = [o.outputs[0].dtype for o in ops if mask is not None and o.outputs[0].dtype != BOOL]
-    if mask is None or same(most, 1) or (ops[-1].op == "ReduceSum" and not all(_holds(d, most) for d in sums)):
-        return None
-    nothing, *some = (_answer(ops, number) for number in (0, 1, MAX_VALUES))
-    if some != [not nothing] * 2:
+    mask, nothing = _asks_for_nothing(x)
+    if mask is None or same(size_of(mask.shape), 1):
         return None
     asked.append(frame.f_lineno)
-    n = count_of(TracedArray(x._graph, mask), most)
+    n = count_of(TracedArray(x._graph, mask), size_of(mask.shape))
     if is_symbolic(n):
         _least(n, TracedArray(x._graph, mask))
     return nothing if n == 0 else not nothing
+
+
+def _asks_for_nothing(x: TracedArray) -> tuple[Value | None, bool]:
+    """Return the mask of which a question only asks whether it selects something, and its answer where it does
+    not. The mask is None for another question.
+    """
+    ops, mask = _reduced_mask(x, "ReduceSum", "ReduceMax")
+    most = 0 if mask is None else size_of(mask.shape)
+    sums = [o.outputs[0].dtype for o in ops if mask is not None and o.outputs[0].dtype != BOOL]
+    if mask is None or (ops[-1].op == "ReduceSum" and not all(_holds(d, most) for d in sums)):
+        return None, False
+    nothing, *some = (_answer(ops, number) for number in (0, 1, MAX_VALUES))
+    return mask if some == [not nothing] * 2 else None, nothing
+
+
+def _certain(mask: Array) -> Array:
+    """Return a mask in place of one that selects something where the side of an if is taken that is recorded now:
+    it selects its first element where it would select nothing.
+    """
+    run, trace = current_run.get(), current_trace.get()
+    if run is None or trace is None or type(mask) is not TracedArray or mask.ndim != 1:
+        return mask
+    size = mask.shape[0]
+    questions = [(_asks_for_nothing(TracedArray(mask._graph, d.condition)), d.answer) for d in run.sides]
+    if (is_symbolic(size) and not trace.not_negative(size.expression - constant(1))) or not any(
+        m is mask._value and nothing is not answer for (m, nothing), answer in questions
+    ):
+        return mask
+    result: Array = mask | ((arange(size) == 0) & ~mask.any())
+    n = count_of(result, size)
+    for name in n.expression.symbols if is_symbolic(n) else ():
+        trace.ranges[name] = max(1, trace.ranges[name][0]), trace.ranges[name][1]
+    return result
 
 
 def _answer(ops: Sequence[Op], number: int) -> bool:
@@ -288,7 +316,7 @@ def _least(n: Any, values: Any) -> int:
 
 def compressed(x: Array, mask: Array, axis: int) -> Array:
     """Return the elements of `x` where `mask` is true. The mask has the sizes of x from `axis` on."""
-    axes = range(axis, axis + mask.ndim)
+    axes, mask = range(axis, axis + mask.ndim), _certain(mask)
     size = size_of(mask.shape)
     n = count_of(mask, size)
     shape = (*x.shape[:axis], n, *x.shape[axes.stop :])
@@ -316,7 +344,7 @@ def positions(x: Array) -> tuple[Array, ...]:
     """Return np.nonzero(x): for each axis the positions of the elements that are not 0."""
     if is_constant(x):
         return x.nonzero()
-    mask = cast(x, BOOL)
+    mask: Any = _certain(cast(x, BOOL))
     if not mask.ndim:
         raise refusal("np.nonzero of a scalar cannot be recorded; use np.where(mask, a, b)")
     n = count_of(mask, size_of(mask.shape))
@@ -349,10 +377,17 @@ def mask_of_positions(items: Sequence[Any]) -> TracedArray | None:
 
 
 def certainly_inside(index: TracedArray, x: Any) -> bool:
-    """Return whether indices of an array of one axis are inside of it because they are positions of the true
-    elements of a mask, plus a number: order[np.nonzero(mask)[0] + 1], where the mask is computed from order[1:].
+    """Return whether indices are inside of an array because they are the number of a step of a loop over it, or,
+    for an array of one axis, positions of the true elements of a mask, plus a number: order[np.nonzero(mask)[0] +
+    1], where the mask is computed from order[1:].
     """
+    run = current_run.get()
     trace, producers, value = current_trace.get(), index._graph.producers, index._value
+    number = value
+    while number in producers and producers[number] in VIEWS:
+        number = producers[number].first
+    if run is not None and any(p.step._value is number and p.runs_once_per(x.shape[0]) for p in run.loops):
+        return True
     offset = 0
     while trace is not None and len(x.shape) == 1 and value in producers:
         o = producers[value]

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from anylayer import tracing
-from anylayer.graph.place import place_of, refusal, user_frame
+from anylayer.graph.place import is_users, place_of, refusal, user_frame
 from anylayer.graph.symbolic import extreme, same_shape
+from anylayer.network import Array
 from anylayer.tracing.array import Selection, TracedArray, selected
 
 _NUMBERS = (bool, int, float, np.generic)
@@ -76,13 +77,21 @@ class Growing(TracedList):
             row[None] if is_nested else row, None, type(x) if is_nested else tracing.python_numbers.kind_of(x)
         )
 
+    def condition(self) -> Array | None:
+        """Return the condition under which the code that runs now changes the list, or None for always."""
+        result: Array | None = None
+        for d in self._running()[0][self.sides :]:
+            here: Array = TracedArray(tracing.running_graph(), d.condition)
+            here = here if d.answer else ~here
+            result = here if result is None else result & here
+        return result
+
     def add(self, rows: Any, mask: Any, element: Any) -> None:
         """Append those of the rows for which the mask is true."""
         if len(self._running()[1]) != self.loops:
             raise refusal("a loop on data appends to a list of another function; return the elements instead")
-        for d in self._running()[0][self.sides :]:
-            condition: Any = TracedArray(tracing.running_graph(), d.condition)
-            here = condition if d.answer else ~condition
+        here = self.condition()
+        if here is not None:
             mask = np.broadcast_to(here, rows.shape[:1]) if mask is None else mask & here
         first, before = (self.entries[0][0], self.element) if self.entries else (rows, element)
         if (rows.dtype, element) != (first.dtype, before) or not same_shape(rows.shape[1:], first.shape[1:]):
@@ -321,6 +330,13 @@ class Unreadable:
         raise refusal(self.reason)
 
     __bool__ = __len__ = __iter__ = __getitem__ = __array__ = __eq__ = __ne__ = __repr__ = _refuse
+
+    @property  # type: ignore[misc]  # which isinstance only reads
+    def __class__(self) -> type:
+        if is_users(sys._getframe(1)):
+            self._refuse()
+        return Unreadable
+
     __hash__ = None  # type: ignore[assignment]  # unhashable, as == is refused
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
-from anylayer.tracing.array import TracedArray
+from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.dtypes import I8
+from anylayer.tracing.grown import TracedList
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
@@ -97,7 +98,7 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if is_range and any(kind_of(x) is None for x in args):
         args = [as_int(x) for x in args]
     items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
-    if is_range and any(type(x) is PythonNumber or is_open(x) for x in args):
+    if is_range and any(type(x) in (PythonNumber, Size) for x in args):
         return _range(args)
     if function is enumerate and items:
         (x,), start = items, (args[1] if len(args) > 1 else 0)
@@ -105,7 +106,7 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     if function is reversed and items:
         (x,) = items
         return Items(x.steps, lambda k: x.item(_size(x.steps) - 1 - k))
-    is_countable = all(type(x.steps) is int or is_open(x.steps) for x in items)
+    is_countable = all(type(x.steps) in (int, Size) for x in items)
     if function is zip and args and len(items) == len(args) and is_countable:
         return Items(extreme("min", *(x.steps for x in items)), lambda k: tuple(x.item(k) for x in items))
     return function(*(iter_of(x) if type(x) is Items else x for x in args))
@@ -139,7 +140,7 @@ def _range(args: Sequence[Any]) -> Items:
     n = (distance + width - 1) // width
     steps = extreme("max", n, 0) if type(n) is Size else np.maximum(as_arrays(n), 0)
     first = _size(start) if type(start) is Size else start
-    return Items(steps, lambda k: first + k * step)
+    return Items(steps, lambda k: k if type(first) is int and (first, step) == (0, 1) else first + k * step)
 
 
 def iter_of(x: Items) -> Iterator[Any]:
@@ -153,8 +154,10 @@ def iter_of(x: Items) -> Iterator[Any]:
 def items_of(x: Any) -> Items | None:
     if type(x) is Items:
         return x
+    if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
+        return items_of(x.made())
     if type(x) is range:
-        return Items(len(x), lambda k: x.start + k * x.step)
+        return Items(len(x), lambda k: k if (x.start, x.step) == (0, 1) else x.start + k * x.step)
     if type(x) is TracedArray and x.ndim:
         n = x.shape[0]
         return Items(n, lambda k: x[k])

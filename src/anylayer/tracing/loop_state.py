@@ -11,7 +11,7 @@ from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
 from anylayer.tracing.array import Selection, TracedArray
-from anylayer.tracing.grown import NumberList, TracedList
+from anylayer.tracing.grown import NumberList, TracedList, Unreadable
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.state import Snapshot
@@ -65,6 +65,8 @@ class LoopState(Snapshot):
                 self.values[name] = _RECORDED, const.shape, const.dtype, const.tobytes()
         elif issubclass(type(x), Selection):
             self.values[name] = (_RECORDED,)
+        elif type(x) is Unreadable:
+            self.values[name] = Unreadable, x.reason
         elif type(x).__module__.startswith("anylayer."):
             self._add_array(x)
             self._seen[id(x)] = x  # keeps the object, so that no other gets its id

@@ -79,7 +79,7 @@ def _head(frame: FrameType, size: str, graph: Graph) -> Head:
 
 
 def _is_selection(x: object) -> bool:
-    return issubclass(type(x), Selection) and type(x) is not GrownList
+    return issubclass(type(x), Selection) and not issubclass(type(x), GrownList)
 
 
 class Loops:
@@ -149,7 +149,7 @@ class Loops:
         return True
 
 
-_OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards")
+_OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards", "anylayer.tracing.joined_ifs")
 """The modules whose frames are between the user's question and this one."""
 
 

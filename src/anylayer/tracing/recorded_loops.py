@@ -19,13 +19,15 @@ from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import INDEXED
 from anylayer.graph.place import place_of, refusal, user_frame
 from anylayer.graph.sized import elements_of
-from anylayer.tracing.array import TracedArray, restore
+from anylayer.graph.symbolic import Size, same
+from anylayer.tracing.array import Selection, TracedArray, restore
 from anylayer.tracing.counts import count_of
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
-from anylayer.tracing.grown import GrownList, LoopList, NumberList, Unreadable
-from anylayer.tracing.joined_ifs import ABSENT
-from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, is_open, items_of, iter_of, kind_in
+from anylayer.tracing.element_loops import all_steps
+from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable
+from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
+from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
 from anylayer.tracing.loop_operator import MAX_STEPS, end_at
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.primitives import as_array
@@ -57,23 +59,14 @@ def loop(
     items = Items(None, lambda k: None) if parts is None else items_of(iterable)
     if any(iterable is variables.get(n, ABSENT) for n in lists):
         raise refusal("a loop appends to the list that it iterates over; iterate over a copy of it")
-    is_recorded = items is not None and (is_open(items.steps) or (asks and not _is_short(items)))
+    is_known = items is not None and type(items.steps) not in (Size, TracedArray)
+    is_recorded = items is not None and (not is_known or (asks and not _is_short(items)))
     if run is not None and changes_code() == "loops" and items is not None and is_recorded:
         return RecordedLoop(run, items, names, lists, appended, variables, sys._getframe(1))
     iterator: Any = None
     if parts is not None:
         iterator = iter_of(iterable) if type(iterable) is Items else iter(iterable)
     return _PlainLoop(iterator, (*names, *lists))
-
-
-def _references(items: list[Any]) -> int:
-    """Return the references to a list that only the variable of a frame holds, as RecordedLoop counts them."""
-    variables = locals()
-    x = variables["items"]
-    return sys.getrefcount(x)
-
-
-_OWN_REFERENCES = _references([])
 
 
 def _bases(x: Any) -> list[TracedArray]:
@@ -129,6 +122,9 @@ class RecordedLoop:
         variables: Mapping[str, Any],
         frame: FrameType,
     ) -> None:
+        for x in variables.values():
+            if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
+                x.made()  # before the loop
         self.run, self.items, self.names, self.lists = run, items, names, lists
         self.graph, self.place = running_graph(), place_of(user_frame())
         self.start = {n: variables.get(n, ABSENT) for n in names}
@@ -138,7 +134,7 @@ class RecordedLoop:
         self.replaced: dict[str, NumberList] = {}
         for k, n in enumerate(lists):
             x = variables.get(n)
-            if type(x) is list and sys.getrefcount(x) > _OWN_REFERENCES:
+            if type(x) is list and sys.getrefcount(x) > OWN_REFERENCES:
                 raise self.refusal(
                     f"the list '{n}' has other names; make a list in the function that has the loop"
                 )
@@ -161,6 +157,10 @@ class RecordedLoop:
 
     def refusal(self, why: str) -> Exception:
         return refusal(f"this loop on data cannot be recorded: {why}", place=self.place)
+
+    def runs_once_per(self, size: int) -> bool:
+        """Return whether the loop has as many steps as an axis has elements."""
+        return type(self.items.steps) in (int, Size) and same(self.items.steps, size)
 
     # ------------------------------------------------------------------------- passes
 
@@ -318,32 +318,14 @@ class RecordedLoop:
             raise self.refusal("it selects a number of elements that depends on data; use np.where(mask, a, b)")
         graph.forget(self.first)
         names = [n for n in self.names if self.kinds[n] is not None]
-        arrays, variables = self.inside[2 : 2 + len(self.arrays)], self.inside[2 + len(self.arrays) :]
-        body = _PassBody(graph, self.inside[:2], [*variables, *arrays])
-        body.take(ops)
-        body.graph.outputs = [body.inner(v) for v in results]
-        start: list[Any] = [a for n in names for a in arrays_in(self.start[n])]
-        start += [TracedArray(graph, x._content) for x in self.arrays.values()]
         steps = self.items.steps if not self.is_peeled or self.items.steps is None else self.items.steps - 1
-        limit = (
-            np.asarray(MAX_STEPS, I8)
-            if steps is None
-            else steps
-            if type(steps) is TracedArray
-            else as_array(steps, I8)
-        )
-        is_fixed = (type(steps) is int or is_open(steps)) and results[0].const is not None and self.going is True
-        stacked = results[1 + states :]
-        number_of_rows: Any = steps
-        if stacked and not is_fixed:
-            most = steps if steps is not None and type(steps) is not TracedArray else MAX_STEPS
-            number_of_rows = count_of(TracedArray(graph, Value("steps", (), I8)), most)
-        types = [(v.shape, v.dtype) for v in results[1 : 1 + states]]
-        types += [((number_of_rows, *v.shape), v.dtype) for v in stacked]
-        inputs = [value_of(limit), self._condition(), *map(value_of, start), *body.captured]
-        outputs = graph.emit("Loop", inputs, types, {"states": states}, body=body.graph, place=self.place)
-        if stacked and not is_fixed:
-            graph.selections.extend(outputs[states : states + 1])
+        goes_on = results[0].const is not None and bool(results[0].const) and self.going is True
+        is_fixed = type(steps) in (int, Size) and goes_on
+        outputs = None
+        if is_fixed and not names and not self.is_peeled:
+            outputs = self._all_steps(ops, steps, results[1:])
+        if outputs is None:
+            outputs = self._record(ops, results, states, names, steps, is_fixed)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])
         final: dict[str, Any] = {n: self._list(n, self.after) for n in (*self.names, *self.lists)}
         for n in self.names:
@@ -355,6 +337,52 @@ class RecordedLoop:
         for n, pair in rows.items():
             final[n] = self._grown(n, [None if x is None else next(new) for x in pair], elements[n], is_fixed)
         self.final = [*final.values()]
+
+    def _all_steps(self, ops: Sequence[Op], steps: Any, results: Sequence[Value]) -> list[Value] | None:
+        """Return the results of all steps, computed at once, or None if they depend on each other."""
+        contents = [TracedArray(self.graph, x._content) for x in self.arrays.values()]
+        placeholders = self.inside[2 : 2 + len(contents)]
+        ends = all_steps(
+            self.graph, ops, steps, self.step._value, [*zip(placeholders, contents)], [self.go._value], results
+        )
+        return None if ends is None else [value_of(x) for x in ends]
+
+    def _record(
+        self,
+        ops: Sequence[Op],
+        results: list[Value],
+        states: int,
+        names: Sequence[str],
+        steps: Any,
+        is_fixed: bool,
+    ) -> list[Value]:
+        """Record the operator Loop, and return its outputs."""
+        graph = self.graph
+        arrays, variables = self.inside[2 : 2 + len(self.arrays)], self.inside[2 + len(self.arrays) :]
+        body = _PassBody(graph, self.inside[:2], [*variables, *arrays])
+        body.take(ops)
+        body.graph.outputs = [body.inner(v) for v in results]
+        start: list[Any] = [a for n in names for a in arrays_in(self.start[n])]
+        start += [TracedArray(graph, x._content) for x in self.arrays.values()]
+        limit = (
+            np.asarray(MAX_STEPS, I8)
+            if steps is None
+            else steps
+            if type(steps) is TracedArray
+            else as_array(steps, I8)
+        )
+        stacked = results[1 + states :]
+        number_of_rows: Any = steps
+        if stacked and not is_fixed:
+            most = steps if steps is not None and type(steps) is not TracedArray else MAX_STEPS
+            number_of_rows = count_of(TracedArray(graph, Value("steps", (), I8)), most)
+        types = [(v.shape, v.dtype) for v in results[1 : 1 + states]]
+        types += [((number_of_rows, *v.shape), v.dtype) for v in stacked]
+        inputs = [value_of(limit), self._condition(), *map(value_of, start), *body.captured]
+        outputs = graph.emit("Loop", inputs, types, {"states": states}, body=body.graph, place=self.place)
+        if stacked and not is_fixed:
+            graph.selections.extend(outputs[states : states + 1])
+        return outputs
 
     def _unread(self, name: str) -> Unreadable:
         return Unreadable(
@@ -399,7 +427,9 @@ class RecordedLoop:
 
     def results(self, variables: Mapping[str, Any]) -> list[Any]:
         """Return the values of the variables after the loop."""
-        return self.final
+        final, self.final, self.after = self.final, [], {}
+        del self.before, self.start, self.existing  # which refer to the lists of the function
+        return final
 
 
 class _PassBody:

@@ -28,6 +28,7 @@ from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, extreme_of, to_float, to_int
 from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
+from anylayer.tracing.side_lists import SideList
 from anylayer.tracing.size_arithmetic import size_list
 
 
@@ -187,7 +188,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
 
 
 def _len(x: Any) -> int:
-    x = selected(x)
+    x = x.parts() if type(x) is SideList else selected(x)
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 

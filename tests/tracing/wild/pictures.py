@@ -99,6 +99,20 @@ def rows_by_opencv(boxes, scores):
     return np.zeros((0, 4), np.float32)
 
 
+def classified_boxes(random, share):
+    return boxes_of(random) - 20, scores_of(random, share, classes=3)
+
+
+@wild(classified_boxes)
+def classes_by_opencv(boxes, scores):
+    best, labels = np.amax(scores, axis=1), np.argmax(scores, axis=1)
+    keep = cv2.dnn.NMSBoxesBatched(boxes.tolist(), best.tolist(), labels.tolist(), 0.5, 0.45)
+    rows = np.concatenate([boxes, best[:, None], labels[:, None]], axis=1)
+    if len(keep) == 0:
+        return np.array([])
+    return rows[keep]
+
+
 @wild(gray)
 def thresholded(image):
     return cv2.threshold(image, 100, 1, cv2.THRESH_BINARY)[1]

@@ -325,3 +325,57 @@ def label_of_each_row(boxes, scores):
         return np.array([]), np.array([]), np.array([])
     rows = np.concatenate(rows)
     return rows[:, :4], np.array(labels), rows[:, 4]
+
+
+def six_classes(random, share):
+    return boxes_of(random), scores_of(random, share, classes=6)
+
+
+@wild(six_classes)
+def boxes_of_each_class(boxes, scores):
+    labels, best = scores.argmax(axis=1), scores.max(axis=1)
+    kept = []
+    for label in range(6):
+        chosen = (labels == label) & (best > 0.5)
+        if not chosen.any():
+            continue
+        part, confidence = boxes[chosen], best[chosen]
+        picked = greedy(part, confidence)
+        column = np.full((len(picked), 1), label, np.float32)
+        kept.append(np.concatenate([part[picked], confidence[picked][:, None], column], axis=1))
+    if not kept:
+        return np.zeros((0, 6), np.float32)
+    return np.concatenate(kept)
+
+
+@wild(six_classes)
+def places_of_each_class(boxes, scores):
+    kept = []
+    for label in range(6):
+        places = np.where(scores[:, label] > 0.5)[0]
+        if len(places) == 0:
+            continue
+        part = boxes[places]
+        low = part[:, :2] - 1
+        kept.append(np.hstack((low, part[:, 2:] - low)))
+    return np.vstack(kept) if len(kept) > 0 else np.empty((0, 4), np.float32)
+
+
+@wild(detections)
+def overlaps_one_by_one(dets):
+    boxes, order, picked = dets[:, :4], dets[:, 4].argsort(kind="stable"), []
+    areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+    while order.size > 0:
+        best, rest = order[-1], order[:-1]
+        picked.append(best)
+        size = np.minimum(boxes[best, 2:], boxes[rest, 2:]) - np.maximum(boxes[best, :2], boxes[rest, :2])
+        common = np.prod(np.maximum(0.0, size), axis=1)
+        both = areas[best] + areas[rest]
+        shared = np.zeros(len(both))
+        for k in range(len(both)):
+            if both[k] == 0:
+                shared[k] = 0
+            else:
+                shared[k] = common[k] / (both[k] - common[k])
+        order = order[np.where(shared < 0.5)]
+    return dets[picked[:12]]

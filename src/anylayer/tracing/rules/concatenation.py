@@ -28,6 +28,7 @@ from anylayer.graph.symbolic import (
 from anylayer.network import Array, DType
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, selected
+from anylayer.tracing.counts import as_size, mask_of_positions, without_position
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
@@ -402,6 +403,7 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
         for axis, width in pad_width.items():
             pairs[axis] = (width, width) if isinstance(width, int) else tuple(width)
         pad_width = pairs
+    pad_width = _with_sizes(pad_width)
     if is_symbolic(pad_width) or any(map(is_symbolic, _flat(pad_width))):
         return _symbolic_widths(pad_width, rank)
     widths = np.broadcast_to(np.asarray(pad_width), (rank, 2))
@@ -410,6 +412,14 @@ def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     if (widths < 0).any():
         raise ValueError("index can't contain negative values")
     return [(int(b), int(a)) for b, a in widths]
+
+
+def _with_sizes(x: Any) -> Any:
+    """Return nested lists with sizes in place of the integers that depend on data."""
+    if type(x) in (list, tuple):
+        return [_with_sizes(v) for v in x]
+    size = as_size(x)
+    return x if size is None else size
 
 
 def _flat(x: Any) -> list[Any]:
