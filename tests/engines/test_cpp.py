@@ -14,6 +14,7 @@ from onnx import helper
 
 import anylayer
 from anylayer import ops
+from anylayer.compile.selections import trace_with_selections
 from anylayer.engines import load_engine
 from anylayer.engines.cpp import _flags, _generate, _source_of
 from anylayer.errors import EngineError
@@ -21,7 +22,7 @@ from anylayer.graph import Graph
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import compiler
 from anylayer.network import TensorType
-from anylayer.testing import check_function
+from anylayer.testing import check_function, run_graph
 from anylayer.tracing import record, trace
 from tests.loops.harness import needs_compiler
 from tests.threads import MAX_SECONDS, in_threads
@@ -247,3 +248,47 @@ def test_dtype_without_cpp_type_is_refused() -> None:
 def test_auto_does_not_compile_with_cpp(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(INTERP)
     assert "cpp" not in anylayer.read(tmp_path / "net.prototxt").fill().compile().timings
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("columns", [1, 3, 63, 64, 65, 200, 2100])
+def test_products_of_any_number_of_columns_equal_numpy(rows: int, columns: int) -> None:
+    a, b = noise(2, rows, 7), noise(2, 7, columns, seed=1)
+
+    def products(a: Any, b: Any) -> list[Any]:
+        return [a @ b, a[0] @ b, a[0, 0] @ b[0], a @ b[0], a[0] @ b[0, :, 0]]
+
+    check_function(products, a, b, engines=["cpp"])
+
+
+def selecting(function: Callable[..., list[Any]], x: np.ndarray) -> Graph:
+    return trace_with_selections(
+        lambda types: trace(lambda arrays: function(*arrays), types), [TensorType.of(x.shape)]
+    )
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, -1.0])
+def test_selections_have_the_sizes_that_loops_count(factor: float) -> None:
+    def selected(x: Any) -> list[Any]:
+        keep, order = x[:, 0] > 0.1, np.argsort(-x[:, 1])
+        places = np.nonzero(keep)[0]
+        others = x[x[:, 1] > 0.5]
+        both = x[places, 2] + x[keep, 1]
+        return [x[keep, 1:] * 2, order[keep], places + 1, both, others[:5], x.max(axis=1), others.sum(axis=0)]
+
+    x = noise(40, 3) + np.float32(10 * factor)
+    for got, want in zip(run_graph(selecting(selected, x), [x], "cpp"), selected(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: [x[:, x[0] > 0]], "a Compress along an axis that is not the first one"),
+        (lambda x: [np.nonzero(x > 0)[1]], "a NonZero of several axes"),
+        (lambda x: [np.sort(x[x[:, 0] > 0], axis=0)], "a size that is known only when the network runs"),
+    ],
+)
+def test_selection_that_loops_do_not_count_is_refused(function: Callable[..., list[Any]], message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        _generate(selecting(function, noise(20, 30)))

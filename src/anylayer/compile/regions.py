@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from anylayer.compile.plan import Plan
 from anylayer.compile.segments import nodes_with_operators
 from anylayer.graph import Op
-from anylayer.graph.operators import COSTLY, FUSED, FUSES, LOOPS, REARRANGES, VIEWS
+from anylayer.graph.operators import COSTLY, COUNTED, FUSED, FUSES, LOOPS, REARRANGES, VIEWS
+from anylayer.graph.sizes import stand_for
 from anylayer.network import TensorType
 from anylayer.source import TracedNode
 
@@ -67,7 +68,7 @@ def find_regions(plan: Plan) -> Regions:
     order = sorted(nodes, key=lambda i: (level[i], i in root, root.get(i, i), i))
     groups: dict[int, list[int]] = {}
     for i in order:
-        if i in root or (_is_custom(plan.nodes[i]) and _is_static(_operators(plan.nodes[i]))):
+        if i in root or (_is_custom(plan.nodes[i]) and _is_static(_operators(plan.nodes[i]), counted=True)):
             groups.setdefault(root.get(i, i), []).append(i)
     return Regions([tuple(group) for group in groups.values()], {i: k for k, i in enumerate(order)})
 
@@ -94,7 +95,7 @@ def _elements(op: Op) -> int:
     if op.body is not None:
         limit = op.constant(0)
         return _HEAVY if limit is None else int(limit.flat[0]) * sum(map(_elements, op.body.ops))
-    return sum(math.prod(map(int, v.shape)) for v in op.outputs) * (2 if op in _TWICE else 1)
+    return sum(math.prod(stand_for(v.shape)) for v in op.outputs) * (2 if op in _TWICE else 1)
 
 
 def _elements_kept(plan: Plan, region: Region) -> int:
@@ -121,7 +122,9 @@ def _is_custom(t: TracedNode) -> bool:
     return t.bound is not None and not t.bound.definition.built_in
 
 
-def _is_static(operators: Sequence[Op]) -> bool:
-    values = [v for op in operators for v in (*op.inputs, *op.outputs)]
+def _is_static(operators: Sequence[Op], counted: bool = False) -> bool:
+    """Return whether all sizes are numbers. counted: allow numbers of elements that loops count."""
+    inside = {v for op in operators for v in op.outputs if counted and op in COUNTED}
+    values = [v for op in operators for v in (*op.inputs, *op.outputs) if v not in inside]
     is_static = all(v is None or all(isinstance(d, int) for d in v.shape) for v in values)
     return is_static and all(op.body is None or _is_static(op.body.ops) for op in operators)

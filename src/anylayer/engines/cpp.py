@@ -9,24 +9,27 @@ compiled library is kept in the user's cache folder: see kernels/cache.py.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import threading
 import weakref
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
 from anylayer.engines._recycling import Recycled
-from anylayer.errors import AnyLayerError, EngineError, LayerError
+from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError
 from anylayer.folders import fill, template
 from anylayer.graph import Graph
-from anylayer.graph.sizes import is_static
+from anylayer.graph.sizes import is_static, stand_for
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
 from anylayer.kernels.params import address
 from anylayer.libraries.machine import processor_count
 from anylayer.loops import TYPES, CppFunction, arguments_text, lower, prelude, to_cpp
+from anylayer.loops.lowering import size_of
 from anylayer.network import Array
 
 PRECISIONS = ("float32",)
@@ -67,7 +70,11 @@ class CppProgram:
         weakref.finalize(self, loaded.anylayer_keep, -1).atexit = False
         self._threads = min(threads or processor_count(), _MAX_THREADS)
         self._inputs = [v.dtype for v in graph.inputs]
-        self._outputs = [(v.shape, v.dtype) for v in graph.outputs]
+        self._outputs = [(stand_for(v.shape), v.dtype) for v in graph.outputs]
+        self._counts = code.counts
+        self._sizes = [None if is_static(v.shape) else [*map(size_of, v.shape)] for v in graph.outputs]
+        if self._counts:
+            self._outputs.append(((len(self._counts),), np.dtype(np.int64)))
         self._tables = [np.ascontiguousarray(table) for _, table in code.tables]
         self._pointers = [table.ctypes.data for table in self._tables]
         self._list = ctypes.c_void_p * (len(self._inputs) + len(self._outputs) + len(self._tables))
@@ -82,6 +89,12 @@ class CppProgram:
                 "an index that is read from data lies outside its axis" if status == 1 else "memory is exhausted"
             )
             raise EngineError(f"engine 'cpp' failed: {what}")
+        if self._counts:
+            counts = dict(zip(self._counts, targets.pop().tolist()))
+            for i, sizes in enumerate(self._sizes):
+                if sizes is not None:
+                    shape = [d.value(counts) for d in sizes]
+                    targets[i] = targets[i].reshape(-1)[: math.prod(shape)].reshape(shape)
         if out is None:
             return targets
         results = []
@@ -98,8 +111,8 @@ class CppProgram:
         if pools is None:
             pools = self._local.pools = [Recycled(shape, dtype, address) for shape, dtype in self._outputs]
         targets, places = [], []
-        for pool, buffer in zip(pools, out or [None] * len(pools)):
-            if buffer is not None and buffer.flags.c_contiguous:
+        for pool, buffer, sizes in zip_longest(pools, out or (), self._sizes):
+            if buffer is not None and sizes is None and buffer.flags.c_contiguous:
                 targets.append(buffer)
                 places.append(address(buffer))
             else:
@@ -125,13 +138,13 @@ def _generate(graph: Graph) -> CppFunction:
             f"engine 'cpp' takes graphs of at most {_MAX_OPERATORS} operators, but there are {count}"
         )
     for value in (*graph.inputs, *(v for op in graph.ops for v in op.outputs)):
-        if not is_static(value.shape):
+        if value in graph.inputs and not is_static(value.shape):
             raise EngineError(f"engine 'cpp' needs sizes that are known, but a value has {value.shape}")
         if value.dtype.name not in TYPES:
             raise EngineError(f"engine 'cpp' has no dtype {value.dtype.name}")
     try:
-        return to_cpp(lower(graph), "layer")
-    except LayerError as error:
+        return to_cpp(lower(graph, selects=True), "layer")
+    except (LayerError, TraceError) as error:
         raise EngineError(f"engine 'cpp' refuses the graph: {error}") from error
 
 

@@ -85,6 +85,9 @@ SHAPES = _trait("Shape Size")
 SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
 """Operators whose number of results depends on data."""
 
+COUNTED = ELEMENTWISE | VIEWS | _trait("Compress Gather Inside NonZero Slice")
+"""Operators that generated loops compute where sizes of their results depend on data."""
+
 
 def is_sized_by_data(op: Op) -> bool:
     """Return whether the number of an operator's results depends on data, also of a Range to a computed number."""

@@ -29,6 +29,7 @@ from anylayer.loops.ir import (
     Sort,
     Store,
     Suppress,
+    substituted,
     used_scalars,
 )
 from anylayer.loops.parameters import ParamNumber
@@ -72,7 +73,7 @@ class CppFunction:
     lies outside its axis; the outputs are then incomplete.
 
     `conditions` are (C++ expression of the sizes, text) that must hold, or the function must not be called.
-    `arithmetic` prints shapes of the arguments.
+    `arithmetic` prints shapes of the arguments. `counts` are the symbols of the sizes in the last output.
     """
 
     name: str
@@ -85,6 +86,7 @@ class CppFunction:
     arithmetic: Arithmetic
     blobs: list[int] = field(default_factory=list)
     params: list[ParamNumber] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
 
     def size(self, e: Expression) -> str:
         """Return a size of an input or output as a C++ expression of the function's size variables."""
@@ -141,6 +143,7 @@ _VECTORS = {
 }  # fmt: skip
 """Functions of float32 that compilers turn into vector instructions."""
 _COMBINED = {"add": "Sum", "mul": "Product", "max": "Largest", "min": "Smallest"}
+_PLACES = {"ArgMax": "FirstLargest", "ArgMin": "FirstSmallest"}
 _PARTS = 16
 """The number of partial results of a loop that combines numbers: see `combined` of the prelude."""
 _FUNCTIONS = {"round": "std::nearbyint", "max": "maximum", "min": "minimum", "sign": "sign", "mod": "modulo"}
@@ -166,7 +169,8 @@ class _Printer(Printer):
 
     def __init__(self, program: LoopProgram, describe: Callable[[str], str] | None) -> None:
         self.sizes = {s: identifier(s, i) for i, s in enumerate(program.sizes)}
-        super().__init__(program, describe, Arithmetic(program, dict(self.sizes), _FORMS))
+        names = {**self.sizes, **{symbol: local.name for symbol, (local, _) in program.counts.items()}}
+        super().__init__(program, describe, Arithmetic(program, names, _FORMS))
         self.parallel = False
 
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
@@ -236,14 +240,17 @@ class _Printer(Printer):
             self.arithmetic,
             [int(b.name.removeprefix("blob")) for b in blobs],
             [param for _, param in self.program.params],
+            list(self.program.counts),
         )
 
     def pointers(self, arguments: Sequence[Argument], const: str) -> list[str]:
         return [f"{const}{TYPES[a.dtype.name]}* {a.name}" for a in arguments]
 
     def temporary(self, b: Buffer) -> None:
-        kind, count = TYPES[b.dtype.name], self.arithmetic.text(b.count)
-        if b.count.constant is not None and 0 < b.count.constant <= _ON_STACK:
+        largest = {name: constant(size) for name, (_, size) in self.program.counts.items()}
+        elements = substituted(b.count, largest)
+        kind, count = TYPES[b.dtype.name], self.arithmetic.text(elements)
+        if elements.constant is not None and 0 < elements.constant <= _ON_STACK:
             self.line(f"{kind} {b.name}_memory[{count}] = {{}};")
         else:
             self.line(f"const Memory<{kind}> {b.name}_memory({count});")
@@ -344,9 +351,11 @@ class _Printer(Printer):
         return True
 
     def combines(self, s: Loop) -> bool:
-        """Return whether a loop only accumulates a sum, product or extremum in a local, and is not short."""
+        """Return whether a loop only finds a place, or accumulates a sum, product or extremum and is not short."""
         *before, last = s.body
         short = s.extent.constant is not None and s.extent.constant < _PARTS
+        if isinstance(last, Set) and last.how in _PLACES:
+            return True
         return (
             isinstance(last, Set)
             and last.how in _COMBINED
@@ -360,13 +369,15 @@ class _Printer(Printer):
         return any(x.op == "inside" for x in used_scalars(body, self.program.data))
 
     def combined(self, s: Loop, variable: str, count: str) -> None:
-        """Write a loop that adds or compares numbers as a call of the C++ function `combined`.
+        """Write a loop that adds or compares numbers as a call of the C++ function `combined` or `place_of`.
 
-        It collects several partial results, so that compilers use vector instructions.
+        They collect several partial results, so that compilers use vector instructions.
         """
-        last, kind = s.body[-1], TYPES[s.body[-1].local.dtype.name]
-        name = last.local.name
-        head = f"{name} = combined<{_COMBINED[last.how]}>({name}, {count}, [&](int64_t {variable}) -> {kind}"
+        last = s.body[-1]
+        name, kind = last.local.name, TYPES[last.value.dtype.name]
+        place = _PLACES.get(last.how)
+        call = f"place_of<{place}>(" if place else f"combined<{_COMBINED[last.how]}>({name}, "
+        head = f"{name} = {call}{count}, [&](int64_t {variable}) -> {kind}"
         self.block(head, [*s.body[:-1], Return(last.value)], variables=1, end="});")
 
     def sort(self, s: Sort) -> None:

@@ -50,6 +50,8 @@ class ScalarIntervals:
         if x.op == "load" and x.dtype.kind == "f" and x.data[0].data is not None:
             ends = float(x.data[0].data.min()), float(x.data[0].data.max())
             return ends if -_HUGE < ends[0] <= ends[1] < _HUGE else None
+        if x.op == "load" and x.data[0].limit:
+            return 0, x.data[0].limit - 1
         if x.dtype.name not in _KINDS:
             return None
         if x.op == "const":

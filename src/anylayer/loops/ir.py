@@ -32,7 +32,7 @@ class Buffer:
 
     kind: "input", "output", "temporary", "blob", or "table" for a constant, whose values are in `data`. `pitches`
     are the distances between neighbours on each axis, and `start` is the position of the first element, where the
-    caller decides on them.
+    caller decides on them. Integers in it are at least 0 and below `limit`, if it is not 0.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Buffer:
     data: Array | None = None
     pitches: tuple[Expression, ...] = ()
     start: Expression = field(default_factory=lambda: constant(0))
+    limit: int = 0
 
     def offset(self, indices: Sequence[Expression]) -> Expression:
         """Return the position of an element in memory."""
@@ -108,7 +109,11 @@ class Store:
 
 @dataclass(slots=True, eq=False)
 class Set:
-    """Write a scalar to a local: declare it (`how` is "="), assign to it (""), or combine both as in Store."""
+    """Write a scalar to a local: declare it (`how` is "="), assign to it (""), or combine both as in Store.
+
+    "ArgMax" and "ArgMin", directly inside a loop, write the number of the iteration with the first largest or
+    smallest scalar; NaN comes before all others.
+    """
 
     local: Local
     value: Scalar
@@ -170,11 +175,6 @@ class Return:
 
 
 @dataclass(slots=True, eq=False)
-class Break:
-    """End the innermost loop, which is not parallel."""
-
-
-@dataclass(slots=True, eq=False)
 class If:
     """Run `body` where a condition holds."""
 
@@ -228,7 +228,7 @@ class Loop:
         return [self.var, *(name for name, _ in self.more)]
 
 
-Statement = Comment | Store | Set | Sort | Suppress | Break | If | Repeat | Let | Loop
+Statement = Comment | Store | Set | Sort | Suppress | If | Repeat | Let | Loop
 ROUTINES = (Sort, Suppress)
 """Statements that call a function with loops of its own."""
 
@@ -249,7 +249,8 @@ class LoopProgram:
     `sizes` are the symbols of the open sizes, and `conditions` the guards that they must fulfil. An index that is
     read from data is a symbol, which `data` maps to its scalar. `extents` maps each loop variable and each such
     symbol to its number of values. `checks` says whether the loops check indices when they run. `params` lists
-    (name, ParamNumber) for the params that are parameters of the function.
+    (name, ParamNumber) for the params that are parameters of the function. `counts` maps the symbols of sizes that
+    depend on data to the locals that hold them, with the largest sizes. The last output has the sizes, if any.
     """
 
     inputs: list[Argument]
@@ -262,6 +263,7 @@ class LoopProgram:
     extents: Mapping[str, Expression] = field(default_factory=dict)
     checks: bool = False
     params: list[tuple[str, Any]] = field(default_factory=list)
+    counts: Mapping[str, tuple[Local, int]] = field(default_factory=dict)
 
 
 def substituted(e: Expression, values: Mapping[str, Expression]) -> Expression:
@@ -315,7 +317,7 @@ def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
         if isinstance(s, (Loop, Repeat)):
             yield from () if isinstance(s, Loop) else (x for x in (s.limit, s.condition) if x is not None)
             yield from scalars_of(s.body)
-        elif not isinstance(s, (Break, Comment, *ROUTINES)):
+        elif not isinstance(s, (Comment, *ROUTINES)):
             yield s.condition if hasattr(s, "condition") else s.value
             yield from scalars_of(getattr(s, "body", ()))
 

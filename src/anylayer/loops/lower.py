@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from anylayer.errors import LayerError
@@ -11,7 +11,17 @@ from anylayer.graph import Graph, Op, Value, operators
 from anylayer.graph.expressions import constant, symbol
 from anylayer.graph.facts import reduced_axes
 from anylayer.graph.guards import Guard
-from anylayer.graph.operators import COSTLY, CREATES, ELEMENTWISE, MOVES, REDUCTIONS, SHORTENS
+from anylayer.graph.operators import (
+    COSTLY,
+    COUNTED,
+    CREATES,
+    ELEMENTWISE,
+    MOVES,
+    REDUCTIONS,
+    SHORTENS,
+    SIZED_BY_DATA,
+)
+from anylayer.graph.sizes import Dim, is_static, stand_for
 from anylayer.loops import (  # noqa: F401 (they register their operators)
     elementwise,
     movement,
@@ -35,7 +45,7 @@ from anylayer.loops.ir import (
     stores_of,
     used_scalars,
 )
-from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, Index, Lowering, Unsupported, sizes_of
+from anylayer.loops.lowering import ELEMENTS, INLINED, NESTS, UNCOUNTED, Index, Lowering, Unsupported, sizes_of
 from anylayer.loops.movement import concat_pieces
 from anylayer.loops.opened import Opened
 from anylayer.loops.reductions import copies, row_copies
@@ -56,11 +66,13 @@ _ITEMS = 256
 """The least number of rows for which each work item computes a row: as many as the items of a work group."""
 
 
-def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
+def lower(source: Graph | Opened, *, by_element: bool = False, selects: bool = False) -> LoopProgram:
     """Return the loops that compute a graph, or a layer that `opened` has traced.
 
     by_element: whether each element of an output is computed separately if that is not too much work, as for the
-    work items of a GPU. The caller then chooses the pitches (strides) of inputs and outputs.
+    work items of a GPU. The caller then chooses the pitches (strides) of inputs and outputs. selects: whether
+    outputs may have sizes that depend on data. They have memory for the largest sizes; one more output gets the
+    sizes, in the order of LoopProgram.counts.
 
     Raises LayerError for an operator without loops; it names the operator and the source line.
     """
@@ -73,10 +85,18 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
     for argument, value in zip(inputs, graph.inputs):
         low.buffers[value] = _port(argument, "input", by_element)
         low.all.append(low.buffers[value])
+    dims = _counted(graph) if selects else {}
+    low.space.known.ranges.update({name: (0, d.maximum) for name, d in dims.items()})
+    low.selects = selects
     targets = [_port(a, "output", by_element) for a in outputs]
     low.all.extend(targets)
     low.splits = not by_element or len({a.shape for a in outputs}) > 1
     append_graph(low, list(zip(graph.outputs, targets)))
+    if low.counts:
+        outputs.append(Argument(f"output{len(outputs)}", INT, (constant(len(low.counts)),)))
+        low.all.append(_port(outputs[-1], "output", False))
+        for i, (local, _) in enumerate(low.counts.values()):
+            low.body.append(Store(low.all[-1], constant(i), low.scalars.local(local)))
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
     used |= {b for s in routines_of(low.body) for b in s.buffers}
@@ -92,15 +112,36 @@ def lower(source: Graph | Opened, *, by_element: bool = False) -> LoopProgram:
         low.space.extents,
         any(x.op in CHECKS for x in scalars),
         [(local.name, param) for param, local in low.params.items()],
+        low.counts,
     )
 
 
-def append_graph(low: Lowering, targets: Sequence[tuple[Value, Buffer]]) -> None:
-    """Append the loops that compute the graph of a lowering. targets: its outputs, with the buffer of each."""
+def _counted(graph: Graph) -> dict[str, Dim]:
+    """Return the sizes that depend on data, by their symbols. Raises LayerError where loops cannot count them."""
+    dims: dict[str, Dim] = {}
+    selected = set[Dim]()
+    for op in graph.ops:
+        with naming(op):
+            found = [d.base for v in op.outputs for d in v.shape if isinstance(d, Dim)]
+            selected.update(found if op in SIZED_BY_DATA else ())
+            known = all(({d} if d.expression is None else {s.base for s in d.sources}) <= selected for d in found)
+            if found and not (known and op in COUNTED):
+                raise Unsupported(UNCOUNTED)
+            for d in found:
+                if d.expression is None and dims.setdefault(d.name, d) is not d:
+                    raise Unsupported(UNCOUNTED)
+    return dims
+
+
+def append_graph(low: Lowering, targets: Sequence[tuple[Value, Buffer]], fused: Container[Value] = ()) -> None:
+    """Append the loops that compute the graph of a lowering. targets: its outputs, with the buffer of each. fused:
+    values that are not stored in memory.
+    """
     graph = low.graph
     for value, target in targets:
         low.wanted.setdefault(value, target)
     held = held_by_element(graph) if low.by_element else _values_in_memory(graph)
+    held = {v: why for v, why in held.items() if v not in fused}
     rows = _rows(graph, held) if low.by_element else {}
     if rows:
         held = {v: why for v, why in held.items() if why != "often read"}
@@ -153,6 +194,8 @@ def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[V
     if op.domain or (op.op not in NESTS and op.op not in ELEMENTS):
         raise Unsupported("no loops are written for it")
     for value in (*op.inputs, *op.outputs):
+        if value is not None and not (low.selects or is_static(value.shape)):
+            raise Unsupported(UNCOUNTED)
         if value is not None and value.dtype.name not in DTYPES:
             raise Unsupported(f"an array is {value.dtype}; convert it with .astype(np.float32) before")
     if op.op in NESTS and not (low.by_element and op.op in INLINED and op.outputs[0] not in held):
@@ -194,7 +237,7 @@ def _store(low: Lowering, waiting: list[tuple[Value, Buffer]]) -> None:
         statements: list[Statement] = []
         for value, buffer in values:
             with naming(low.graph.producers[value]):
-                statements.append(Store(buffer, buffer.offset(index), low.element(value, index)))
+                statements.append(low.copy(value, buffer, index))
         return statements
 
     if values:
@@ -342,6 +385,6 @@ def _repeats(op: Op, i: int, v: Value) -> float:
 
 def _count(v: Value) -> int:
     total = 1
-    for d in v.shape:
+    for d in stand_for(v.shape):
         total *= 1 if isinstance(d, str) else int(d)
     return total

@@ -17,12 +17,12 @@ import numpy as np
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.expressions import Expression, Ranges, constant
+from anylayer.graph.expressions import Expression, Ranges, constant, symbol
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import Buffer, Comment, Local, Scalar, Statement, Store, nested, substituted
+from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, substituted
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
 from anylayer.loops.space import Space
@@ -51,6 +51,9 @@ NESTS: dict[str, Callable[[Lowering, Op], None]] = {}
 """Operator -> function (lowering, operator) that appends loops and sets the buffers of its outputs."""
 
 
+UNCOUNTED = "a size that is known only when the network runs"
+
+
 class Unsupported(LayerError):
     """The error of an operator, or of a combination of its attributes, that has no loops."""
 
@@ -76,11 +79,14 @@ def _entering(table: dict[str, T], names: Sequence[str]) -> Callable[[T], T]:
 
 
 def size_of(d: Any) -> Expression:
-    """Return a size as an expression. Raises Unsupported for one that depends on data."""
+    """Return a size as an expression. That of a Dim has symbols for the sizes that depend on data."""
     if type(d) is Size:
         return d.expression
-    if isinstance(d, (Dim, str)):
-        raise Unsupported("a size that is known only when the network runs")
+    if isinstance(d, Dim):
+        counted: Expression = symbol(d.base.name) if d.base.expression is None else d.base.expression
+        return counted * constant(d.factor)
+    if isinstance(d, str):
+        raise Unsupported(UNCOUNTED)
     return constant(int(d))
 
 
@@ -113,21 +119,26 @@ class Lowering:
     `buffers` maps values that are stored in memory to their buffers. `wanted` maps the graph's outputs to the
     buffers that they must be written to. `places` collects the source lines that the current loops compute.
     by_element: whether each element of a result is computed separately, as for the work items of a GPU.
-    `splits` says whether a loop whose variable is divided becomes two loops.
+    `states` are the buffers that several statements write.
+    `splits` says whether a loop whose variable is divided becomes two loops. `counts` maps the symbols of sizes
+    that depend on data to the locals that count the elements, with the largest sizes.
     """
 
     def __init__(self, graph: Graph, ranges: Ranges, parameters: Parameters, by_element: bool = False) -> None:
         self.graph = graph
         self.by_element = by_element
+        self.selects = False
         self.splits = not by_element
         self.parameters = parameters
         self.params: dict[ParamNumber, Local] = {}
+        self.counts: dict[str, tuple[Local, int]] = {}
         self.space = Space(ranges)
         self.scalars = Scalars(self.space, near=by_element)
         self.buffers: dict[Value, Buffer] = {}
         self.wanted: dict[Value, Buffer] = {}
         self.inputs: Mapping[Value, ElementAt] = {}
         self.all: list[Buffer] = []
+        self.states: set[Buffer] = set()
         self.body: list[Statement] = []
         self.places: dict[str, None] = {}
         self.described: set[str] = set()
@@ -171,6 +182,14 @@ class Lowering:
         if value in self.graph.producers and self.graph.producers[value].place:
             self.note_places(value)
         return scalar
+
+    def copy(self, value: Value, buffer: Buffer, index: Index) -> Store:
+        """Return the statement that stores an element of a value, and note the limit of indices."""
+        element = self.element(value, index)
+        interval = self.scalars.intervals.of(element) if element.dtype == INT else None
+        if interval is not None and interval[0] >= 0 and buffer.kind == "temporary" and buffer not in self.states:
+            buffer.limit = int(interval[1]) + 1
+        return Store(buffer, buffer.offset(index), element)
 
     def note_places(self, value: Value) -> None:
         """Record the source lines of a value that the current loops compute."""

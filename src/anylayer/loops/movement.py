@@ -11,8 +11,9 @@ from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import padding_of
 from anylayer.graph.sized import elements_of
+from anylayer.graph.sizes import Dim
 from anylayer.loops.composites import is_checked
-from anylayer.loops.ir import BOOL, INT, Buffer, Loop, Scalar, Statement, Store, extremum
+from anylayer.loops.ir import BOOL, INT, Buffer, If, Local, Loop, Scalar, Set, Statement, Store, extremum, nested
 from anylayer.loops.lowering import (
     Index,
     Lowering,
@@ -372,3 +373,62 @@ def _fill_in_order(low: Lowering, shape: Sequence[Expression], store: Callable[[
     for loop in low.body[start:]:
         if isinstance(loop, Loop):
             loop.parallel = False
+
+
+def _append_selected(
+    low: Lowering,
+    op: Op,
+    mask: Callable[[Expression], Scalar],
+    count: Expression,
+    rest: Sequence[Expression],
+    element: Callable[[Expression, Index], Scalar],
+) -> None:
+    """Append a loop that stores the selected rows one after the other, and counts them.
+
+    mask: returns whether row k of `count` rows is selected. rest: the sizes of a row. element: returns an element
+    of row k.
+    """
+    buffer, found = low.new_buffer(op.outputs[0]), Local(low.name("count"), INT)
+    (name, k), rows = low.variable(count), [low.variable(size) for size in rest]
+    place = low.scalars.named(low.scalars.local(found), count)
+    index = [i for _, i in rows]
+    store = Store(buffer, Buffer("", buffer.dtype, (count, *rest), "").offset([place, *index]), element(k, index))
+    loops = nested([(n, size) for (n, _), size in zip(rows, rest)], [store], parallel=False)
+    body: list[Statement] = [If(mask(k), [*loops, Set(found, low.scalars.const(1, INT), "add")])]
+    low.flush([Set(found, low.scalars.const(0, INT), "="), *nested([(name, count)], body, parallel=False)])
+    for d in op.outputs[0].shape:
+        if isinstance(d, Dim):
+            low.counts.setdefault(d.base.name, (found, d.base.maximum))
+
+
+@nests("Compress")
+def _compress(low: Lowering, op: Op) -> None:
+    x, mask, axis = given(op), given(op, 1), op["axis"]
+    shape = sizes_of(x)
+    axis = None if axis is None else axis % len(shape)
+    if axis is None or any(d.constant != 1 for d in shape[:axis]) or size_of(mask.shape[0]) != shape[axis]:
+        raise Unsupported("a Compress along an axis that is not the first one")
+    lead = [constant(0)] * axis
+    _append_selected(
+        low,
+        op,
+        lambda k: low.element(mask, [k]),
+        shape[axis],
+        shape[axis + 1 :],
+        lambda k, index: low.element(x, [*lead, k, *index]),
+    )
+
+
+@nests("NonZero")
+def _nonzero(low: Lowering, op: Op) -> None:
+    x = given(op)
+    if len(x.shape) != 1:
+        raise Unsupported("a NonZero of several axes")
+    _append_selected(
+        low,
+        op,
+        lambda k: low.scalars.cast(low.element(x, [k]), BOOL),
+        size_of(x.shape[0]),
+        (),
+        lambda k, index: low.scalars.index(k),
+    )

@@ -11,7 +11,6 @@ import numpy as np
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
 from anylayer.loops.ir import (
-    Break,
     Buffer,
     Comment,
     If,
@@ -167,8 +166,6 @@ class Printer(ABC):
             self.assign(s.local.name, s.value, s.how, self.scalar(s.value))
         elif isinstance(s, Return):
             self.line(f"return {self.scalar(s.value)};")
-        elif isinstance(s, Break):
-            self.line("break;")
         elif isinstance(s, If):
             self.block(f"if ({self.scalar(s.condition)})", s.body)
         elif isinstance(s, Loop):

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
-from anylayer.loops.ir import INT, Break, Buffer, If, Local, Scalar, Set, Sort, Statement, Store, nested
+from anylayer.loops.ir import INT, Buffer, If, Local, Loop, Scalar, Set, Sort, Statement, Store, nested
 from anylayer.loops.lowering import (
     INLINED,
     Index,
@@ -298,6 +298,7 @@ def _top_k(low: Lowering, op: Op) -> None:
         raise Unsupported("a TopK whose count is computed")
     axis, largest = op["axis"] % len(x.shape), bool(op["largest"])
     values, places = (low.new_buffer(v) for v in op.outputs)
+    places.limit = size_of(x.shape[axis]).constant or 0
     if low.by_element:
         _rank_elements(low, x, count[0], axis, largest, values, places)
         return
@@ -353,6 +354,7 @@ def _arg(low: Lowering, op: Op) -> None:
     axis, last = op["axis"] % len(x.shape), bool(op["select_last_index"])
     shape = sizes_of(x)
     buffer = low.new_buffer(y)
+    buffer.limit = shape[axis].constant or 0
     loops, index = _outer(low, shape, axis)
     place = buffer.offset(_output_index(op, [axis], index))
     start = low.element(x, index)
@@ -360,21 +362,15 @@ def _arg(low: Lowering, op: Op) -> None:
     index[axis] = k
     value = low.element(x, index)
     best, at = Local(low.name("best"), x.dtype), Local(low.name("place"), INT)
-    held = low.scalars.local(best)
-    worse, largest = ("le", True) if op.op == "ArgMax" else ("ge", False)
-    taken = _before(low, value, held, largest)
-    if last:
-        taken = low.scalars.truth("not", _before(low, held, value, largest))
-    inner = If(taken, [Set(best, value, ""), Set(at, low.scalars.index(k), "")])
-    if not last and x.dtype.kind == "f" and shape[axis].constant != 1:
-        inner.condition = low.scalars.truth("not", low.scalars.truth(worse, value, held))
-        inner.body.append(If(low.scalars.truth("ne", value, value), [Break()]))  # NumPy returns the first NaN
-    body: list[Statement] = [
-        Set(best, start, "="),
-        Set(at, low.scalars.const(0, INT), "="),
-        *nested([(name, shape[axis])], [inner], parallel=False),
-        Store(buffer, place, low.scalars.local(at)),
-    ]
+    if low.by_element or last or shape[axis].constant == 1:
+        taken = _before(low, value, low.scalars.local(best), op.op == "ArgMax")
+        if last:
+            taken = low.scalars.truth("not", _before(low, low.scalars.local(best), value, op.op == "ArgMax"))
+        search: Statement = If(taken, [Set(best, value, ""), Set(at, low.scalars.index(k), "")])
+        body = [Set(best, start, "="), *nested([(name, shape[axis])], [search], parallel=False)]
+    else:
+        body = [Loop(name, shape[axis], [Set(at, value, op.op)])]
+    body = [Set(at, low.scalars.const(0, INT), "="), *body, Store(buffer, place, low.scalars.local(at))]
     low.flush(low.shared(loops, body))
 
 
@@ -389,7 +385,7 @@ def in_memory(low: Lowering, value: Value) -> Buffer:
 
 def copies(low: Lowering, value: Value, buffer: Buffer) -> None:
     """Append loops that write a value to a buffer."""
-    low.fill(sizes_of(value), lambda index: [Store(buffer, buffer.offset(index), low.element(value, index))])
+    low.fill(sizes_of(value), lambda index: [low.copy(value, buffer, index)])
 
 
 def row_copies(low: Lowering, value: Value, buffer: Buffer, axes: Sequence[int]) -> None:

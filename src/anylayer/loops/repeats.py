@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import groupby
 from math import prod
 
@@ -17,10 +17,10 @@ import numpy as np
 
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant
-from anylayer.graph.operators import VIEWS
+from anylayer.graph.operators import COSTLY, VIEWS
 from anylayer.loops.ir import BOOL, Branch, Buffer, Repeat, Scalar, Statement, Store
 from anylayer.loops.lower import append_graph, naming
-from anylayer.loops.lowering import ElementAt, Index, Lowering, Unsupported, given, nests, size_of
+from anylayer.loops.lowering import NESTS, ElementAt, Index, Lowering, Unsupported, given, nests, size_of
 from anylayer.loops.movement import write_elements
 from anylayer.loops.reductions import copies, in_memory
 
@@ -61,6 +61,7 @@ def _loop(low: Lowering, op: Op) -> None:
             inner.buffers[value] = in_memory(low, outer or value)
     for value, outer, result in zip(before, op.inputs[2:], op.outputs):
         buffer = inner.buffers[value] = low.new_buffer(result)
+        low.states.add(buffer)
         if low.buffers.get(outer or value) is not buffer:
             copies(low, outer or value, buffer)
 
@@ -84,17 +85,18 @@ def _loop(low: Lowering, op: Op) -> None:
         else:
             ends.append((target(end), buffer, []))
     ends += [(target(value), low.new_buffer(result), [step]) for value, result in zip(rows, op.outputs[count:])]
+    writes = [(buffer, replace(w, conditions=_tests(graph, w.conditions))) for buffer, w in writes]
     read = [v for _, w in writes for v in (*w.op.inputs[1:], *(c for c, _ in w.conditions)) if v is not None]
     for o in graph.ops:
         if not in_place.isdisjoint(o.inputs):
             in_place.update(o.outputs)
-    numbers = _numbers_of_conditions(graph, [c for _, w in writes for c, _ in w.conditions])
+    numbers = _costly_numbers(graph, [c for _, w in writes for c, _ in w.conditions])
     for value in dict.fromkeys([*numbers, *(v for v in read if v in in_place)]):
         target(value)
     graph.outputs = [*(v for v, _ in targets), *read]
     graph.drop_dead()
     graph.outputs = [v for v, _ in targets]
-    append_graph(inner, targets)
+    append_graph(inner, targets, _numbers_for_others(graph))
     for conditions, group in groupby(writes, key=lambda w: w[1].conditions):
         _append_writes(inner, conditions, list(group))
     for source, buffer, row in ends:
@@ -102,23 +104,57 @@ def _loop(low: Lowering, op: Op) -> None:
     low.flush([Repeat(name, limit, condition, inner.body)])
 
 
-def _numbers_of_conditions(graph: Graph, conditions: Sequence[Value]) -> list[Value]:
-    """Return conditions, and the numbers that they are computed from and that other operators read, too."""
-    before, numbers = {*conditions}, [*conditions]
+def _tests(graph: Graph, conditions: Sequence[tuple[Value, bool]]) -> tuple[tuple[Value, bool], ...]:
+    """Return the parts of conditions with their answers. Each is computed only if those before it hold."""
+    tests: list[tuple[Value, bool]] = []
+    pending = [*conditions][::-1]
+    while pending:
+        value, answer = pending.pop()
+        o = graph.producers.get(value)
+        inputs = [] if o is None else [v for v in o.inputs if v is not None]
+        if o is None or (o not in VIEWS and o.op not in ("And", "Or", "Not", "Where")):
+            tests.append((value, answer))
+        elif o in VIEWS or o.op == "Not":
+            pending.append((inputs[0], answer ^ (o.op == "Not")))
+        elif o.op == ("And" if answer else "Or"):
+            pending += [(inputs[1], answer), (inputs[0], answer)]
+        elif o.op == "Where" and inputs[2 if answer else 1] is inputs[0]:
+            pending += [(inputs[1 if answer else 2], answer), (inputs[0], answer)]
+        else:
+            tests.append((value, answer))
+    return tuple(tests)
+
+
+def _numbers_for_others(graph: Graph) -> set[Value]:
+    """Return the numbers of a body that no output is computed from. Writes compute those that they read."""
+    before = {*graph.outputs}
+    for o in reversed(graph.ops):
+        if o.op in NESTS or not before.isdisjoint(o.outputs):
+            before.update(v for v in (*o.inputs, *o.outputs) if v is not None)
+    return {v for o in graph.ops for v in o.outputs if v not in before and not v.shape}
+
+
+def _costly_numbers(graph: Graph, conditions: Sequence[Value]) -> list[Value]:
+    """Return the numbers that conditions are computed from by costly operators, and that others read, too."""
+    before, costly = {*conditions}, set[Value]()
+    for o in graph.ops:
+        if o in COSTLY or o.op in NESTS or not costly.isdisjoint(o.inputs):
+            costly.update(o.outputs)
+    numbers: list[Value] = []
     uses = Counter(v for o in graph.ops for v in o.inputs)
     for o in reversed(graph.ops):
         if not before.isdisjoint(o.outputs):
             before.update(v for v in o.inputs if v is not None and v.const is None)
             result = o.outputs[0]
-            if uses[result] > 1 and not result.shape and o not in VIEWS:
+            if uses[result] > 1 and result in costly and not result.shape and o not in VIEWS:
                 numbers.append(result)
     return numbers
 
 
 def _limit(low: Lowering, limit: Value) -> Scalar:
     """Return the largest number of iterations: an expression, or an element of an array."""
-    number = low.number(limit)
-    return low.scalars.load(in_memory(low, limit), constant(0)) if number is None else low.scalars.index(number[0])
+    number = _one(low, limit)
+    return number if number.op == "index" else low.scalars.load(in_memory(low, limit), constant(0))
 
 
 def _condition(low: Lowering, op: Op, graph: Graph, target: Callable[[Value], Buffer]) -> Scalar | None:
@@ -154,8 +190,8 @@ def _append_writes(
     for buffer, write in writes:
         with naming(write.op):
             write_elements(low, write.op, buffer)
-    if tests:
-        low.body = [Branch(reduce(lambda a, b: low.scalars.truth("and", a, b), tests), low.body)]
+    for test in reversed(tests):
+        low.body = [Branch(test, low.body)]
     low.body = [*body, *low.body]
 
 

@@ -167,6 +167,10 @@ class Scalars:
         a, b = parts
         if op in ("add", "sub", "mul"):
             return a + b if op == "add" else a - b if op == "sub" else a * b
+        if op in ("max", "min") and self.space.not_negative(a - b):
+            return a if op == "max" else b
+        if op in ("max", "min") and self.space.not_negative(b - a):
+            return b if op == "max" else a
         if op in ("div", "mod") and (b.constant or 0) > 0 and self.space.not_negative(a):
             return self.space.quotient(a, b) if op == "div" else self.space.remainder(a, b)
         if op == "mod" and (b.constant or 0) > 0:

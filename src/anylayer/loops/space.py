@@ -43,6 +43,12 @@ class Space:
             _, size, rest = remainder
             other = self._bound(rest, above)
             return None if other is None else other + (size - constant(1) if above else constant(0))
+        for monomial, factor in e.terms.items():  # an extent may be computed from outer variables
+            name = monomial[0][0].name if len(monomial) == 1 and monomial[0][1] == 1 else ""
+            extent = self.extents.get(name)
+            if extent is not None and not extent.symbols.isdisjoint(self.extents):
+                end = extent - constant(1) if above == (factor > 0) else constant(0)
+                return self._bound(e + constant(factor) * (end - symbol(name)), above)
         total = constant(0)
         for monomial, factor in e.terms.items():
             term = constant(factor)
@@ -61,7 +67,9 @@ class Space:
             extent = self.extents.get(atom.name)
             if extent is None:
                 return of_atom(atom)
-            return extent - constant(1) if above else constant(0)
+            if not above:
+                return constant(0)
+            return extent - constant(1) if extent.symbols.isdisjoint(self.extents) else None
         if not any(s in self.extents for s in of_atom(atom).symbols):
             return of_atom(atom)
         if atom.function == "//":

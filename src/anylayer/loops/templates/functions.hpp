@@ -26,21 +26,30 @@ template <class T> inline T at_least(T x, T bound) { return x < bound ? bound : 
 // The minimum with a bound that is not NaN.
 template <class T> inline T at_most(T x, T bound) { return x > bound ? bound : x; }
 
-// Combines the numbers of a loop. Each of 16 partial results takes every 16th number, so that compilers make
-// vector instructions of the loop.
-template <class Combine, class T, class Number> inline T combined(T result, int64_t count, const Number& number) {
+// Combines the numbers of a loop. Each of 16 or 32 partial results takes every 16th or 32nd number, so that compilers
+// make vector instructions of the loop.
+template <int parts, class Combine, class T, class Number>
+inline T combined_in_parts(T result, int64_t count, const Number& number) {
     const Combine combine{};
-    const int64_t parts = 16, whole = count - count % parts;
+    const int64_t whole = count - count % parts;
     if (whole > 0) {
         T part[parts];
-        for (int64_t i = 0; i < parts; ++i) part[i] = number(i);
+        for (int i = 0; i < parts; ++i) part[i] = number(i);
         for (int64_t at = parts; at < whole; at += parts) {
-            for (int64_t i = 0; i < parts; ++i) part[i] = combine(part[i], number(at + i));
+            ROLLED
+            for (int i = 0; i < parts; ++i) part[i] = combine(part[i], number(at + i));
         }
-        for (int64_t i = 0; i < parts; ++i) result = combine(result, part[i]);
+        for (int half = parts / 2; half > 0; half /= 2) {
+            for (int i = 0; i < half; ++i) part[i] = combine(part[i], part[i + half]);
+        }
+        result = combine(result, part[0]);
     }
     for (int64_t at = whole; at < count; ++at) result = combine(result, number(at));
     return result;
+}
+template <class Combine, class T, class Number> inline T combined(T result, int64_t count, const Number& number) {
+    return count < 64 ? combined_in_parts<16, Combine>(result, count, number)
+                      : combined_in_parts<32, Combine>(result, count, number);
 }
 
 struct Sum { template <class T> T operator()(T a, T b) const { return T(a + b); } };
@@ -50,6 +59,53 @@ struct Product { template <class T> T operator()(T a, T b) const { return T(a * 
 struct Largest { template <class T> T operator()(T a, T b) const { return maximum(a, b); } };
 
 struct Smallest { template <class T> T operator()(T a, T b) const { return minimum(a, b); } };
+
+// The place of the first largest or smallest of `count` numbers, at least one; NaN comes before all others. Each of
+// `parts` partial results takes every 16th or 32nd number, and the last ones are taken twice if there is a rest.
+template <int parts, class Before, class Number> inline int64_t place_in_parts(int64_t count, const Number& number) {
+    using T = typename std::decay<decltype(number(0))>::type;
+    using Place = typename std::conditional<sizeof(T) == 8, int64_t, int32_t>::type;
+    const Before before{};
+    T part[parts];
+    Place places[parts];
+    for (int i = 0; i < parts; ++i) part[i] = number(i);
+    for (int i = 0; i < parts; ++i) places[i] = i;
+    for (int64_t at = parts; at < count; at += parts) {
+        const int64_t start = at + parts > count ? count - parts : at;
+        ROLLED
+        for (int i = 0; i < parts; ++i) {
+            const T x = number(start + i);
+            const bool better = before(x, part[i]);
+            part[i] = better ? x : part[i];
+            places[i] = better ? Place(start + i) : places[i];
+        }
+    }
+    for (int half = parts / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) {
+            const T x = part[i + half];
+            const bool equal = !before(x, part[i]) & !before(part[i], x);
+            const bool better = before(x, part[i]) | (equal & (places[i + half] < places[i]));
+            part[i] = better ? x : part[i];
+            places[i] = better ? places[i + half] : places[i];
+        }
+    }
+    return places[0];
+}
+template <class Before, class Number> inline int64_t place_of(int64_t count, const Number& number) {
+    if (count >= 16 && count < 256) return place_in_parts<16, Before>(count, number);
+    if (count >= 256 && count < int64_t(1) << 30) return place_in_parts<32, Before>(count, number);
+    int64_t place = 0;
+    auto best = number(0);
+    for (int64_t i = 1; i < count; ++i) {
+        const auto x = number(i);
+        if (Before()(x, best)) { best = x; place = i; }
+    }
+    return place;
+}
+
+struct FirstLargest { template <class T> bool operator()(T a, T b) const { return !(a <= b) && b == b; } };
+
+struct FirstSmallest { template <class T> bool operator()(T a, T b) const { return !(a >= b) && b == b; } };
 
 template <class T> inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
 

@@ -18,4 +18,11 @@
 #define INDEPENDENT
 #endif
 
+// Before a short loop that becomes vector instructions: it is not unrolled before.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROLLED _Pragma("GCC unroll 1")
+#else
+#define ROLLED
+#endif
+
 namespace {
