@@ -292,3 +292,45 @@ def test_selections_have_the_sizes_that_loops_count(factor: float) -> None:
 def test_selection_that_loops_do_not_count_is_refused(function: Callable[..., list[Any]], message: str) -> None:
     with pytest.raises(EngineError, match=message):
         _generate(selecting(function, noise(20, 30)))
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, -1.0])
+def test_selections_of_selections_equal_numpy(factor: float) -> None:
+    def selected(x: Any) -> list[Any]:
+        places = np.nonzero(x[:, 0] > 0)[0]
+        rows = x[places]
+        both = (x[:, 0] > 0) & (x[:, 1] > 0)
+        distances = np.abs(rows[:, None] - rows[None]).sum(axis=(0, 1))
+        return [rows[rows[:, 1] > 0], places[rows[:, 1] > 0], x[both], x[~both], x[x > 0.5], distances]
+
+    x = noise(20, 3) + np.float32(10 * factor)
+    x[[0, 7, 19], 1] = np.nan
+    for got, want in zip(run_graph(selecting(selected, x), [x], "cpp"), selected(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, strict=True)
+
+
+def test_selection_keeps_its_numbers_after_the_next_call() -> None:
+    (x, y), graph = (noise(20, 3), noise(20, 3, seed=1)), selecting(lambda x: [x[x[:, 0] > 0]], noise(20, 3))
+    program = load_engine("cpp").compile(graph, 1, "float32")
+    results = [program([array])[0] for array in (x, y, x, y, x)]
+    for got, array in zip(results, (x, y, x, y, x), strict=True):
+        np.testing.assert_array_equal(got, array[array[:, 0] > 0])
+
+
+@pytest.mark.parametrize("place", [5, -5, 4, -6])
+def test_index_written_over_places_is_checked(place: int) -> None:
+    def selected(x: Any, at: Any, new: Any) -> Any:
+        order = np.argsort(-x[:, 0])
+        order[at] = new
+        return x[order]
+
+    x, at, new = noise(5, 2), np.array([1, 3]), np.array([0, place])
+    graph = trace(
+        lambda arrays: [selected(*arrays)], [TensorType.of(x.shape), *[TensorType.of(at.shape, at.dtype)] * 2]
+    )
+    assert "ScatterElements" in [op.op for op in graph.ops]
+    if -5 <= place < 5:
+        np.testing.assert_array_equal(run_graph(graph, [x, at, new], "cpp")[0], selected(x, at, new))
+    else:
+        with pytest.raises(EngineError, match="an index that is read from data lies outside its axis"):
+            run_graph(graph, [x, at, new], "cpp")

@@ -50,6 +50,18 @@ def case(function: Function) -> Function:
 
 
 @case
+def nested_conditions(dets: Array) -> Any:
+    keep, scores = np.zeros(ROWS, bool), np.zeros(ROWS, np.float32)
+    for i in range(ROWS):
+        if dets[i, 4] > 0.3 and (dets[i, 0] > 0.2 or not dets[i, 1] > 0.3):
+            if np.exp(dets[i, 4]) > 1.8:
+                keep[i] = True
+            else:
+                scores[i] = np.exp(dets[i, 4]) + keep[i - 1]
+    return keep, scores
+
+
+@case
 def two_sides_write(dets: Array) -> Any:
     high, low, at = np.zeros(ROWS, np.float32), np.zeros((ROWS, 2), np.float32), 0
     for i in range(ROWS):
@@ -177,6 +189,36 @@ def test_states_that_become_other_states_and_rows() -> None:
     *last, number, rows = run_graph(graph, [x, np.array(4)], "cpp")
     np.testing.assert_array_equal(last, [2 * x, 3 * x, x])
     assert number == 2 and rows.tolist() == [4, 0, 1]
+
+
+@pytest.mark.parametrize(("steps", "place"), [(3, 0), (3, -1), (3, 7), (0, 7), (0, 2)])
+def test_state_that_becomes_a_place_is_checked_before(steps: int, place: int) -> None:
+    def places(v: list[Array]) -> Any:
+        return record_loop(
+            lambda w: [w[1], np.argmax(w[4][w[0]]), w[3] + w[4][w[2]], w[4]],
+            v[1],
+            None,
+            [v[2], v[0][0], v[0]],
+            [],
+            9,
+        )
+
+    def last(v: list[Array]) -> Any:
+        place, total, x = places(v)
+        return [place, total, x[place]]
+
+    x, number = np.random.default_rng(0).random((4, 4), np.float32), np.dtype(np.int64)
+    graph = trace(last, [TensorType(x.shape, x.dtype), TensorType((), number), TensorType((), number)])
+    given = [x, np.array(steps), np.array(place)]
+    if place == 7:
+        with pytest.raises(EngineError, match="outside its axis"):
+            run_graph(graph, given, "cpp")
+        return
+    at, total = place, x[0]
+    for row in x[:steps]:
+        at, total = int(np.argmax(row)), total + x[at]
+    for got, want in zip(run_graph(graph, given, "cpp"), [at, total, x[at]], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_states_without_elements() -> None:

@@ -187,9 +187,14 @@ class Lowering:
         """Return the statement that stores an element of a value, and note the limit of indices."""
         element = self.element(value, index)
         interval = self.scalars.intervals.of(element) if element.dtype == INT else None
-        if interval is not None and interval[0] >= 0 and buffer.kind == "temporary" and buffer not in self.states:
-            buffer.limit = int(interval[1]) + 1
+        if interval is not None and interval[0] >= 0:
+            self.set_limit(buffer, int(interval[1]) + 1)
         return Store(buffer, buffer.offset(index), element)
+
+    def set_limit(self, buffer: Buffer, limit: int) -> None:
+        """Note that integers in a buffer are at least 0 and below a limit, unless others write to it, too."""
+        if buffer.kind == "temporary" and buffer not in self.states:
+            buffer.limit = limit
 
     def note_places(self, value: Value) -> None:
         """Record the source lines of a value that the current loops compute."""

@@ -362,6 +362,7 @@ def _scatter_nd(low: Lowering, op: Op) -> None:
 def copied(low: Lowering, op: Op) -> Buffer:
     """Append a copy of an operator's first input to the buffer of its output."""
     buffer = low.new_buffer(op.outputs[0])
+    low.states.add(buffer)
     copies(low, given(op), buffer)
     return buffer
 

@@ -298,7 +298,7 @@ def _top_k(low: Lowering, op: Op) -> None:
         raise Unsupported("a TopK whose count is computed")
     axis, largest = op["axis"] % len(x.shape), bool(op["largest"])
     values, places = (low.new_buffer(v) for v in op.outputs)
-    places.limit = size_of(x.shape[axis]).constant or 0
+    low.set_limit(places, size_of(x.shape[axis]).constant or 0)
     if low.by_element:
         _rank_elements(low, x, count[0], axis, largest, values, places)
         return
@@ -354,7 +354,7 @@ def _arg(low: Lowering, op: Op) -> None:
     axis, last = op["axis"] % len(x.shape), bool(op["select_last_index"])
     shape = sizes_of(x)
     buffer = low.new_buffer(y)
-    buffer.limit = shape[axis].constant or 0
+    low.set_limit(buffer, shape[axis].constant or 0)
     loops, index = _outer(low, shape, axis)
     place = buffer.offset(_output_index(op, [axis], index))
     start = low.element(x, index)
