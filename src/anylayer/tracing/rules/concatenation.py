@@ -28,7 +28,6 @@ from anylayer.graph.symbolic import (
 from anylayer.network import Array, DType
 from anylayer.tracing import primitives
 from anylayer.tracing.array import TracedArray, selected
-from anylayer.tracing.counts import as_size, mask_of_positions, without_position
 from anylayer.tracing.dispatch import implements, traced_in
 from anylayer.tracing.dtypes import common_dtype, python_type, weak
 from anylayer.tracing.primitives import (
@@ -418,7 +417,7 @@ def _with_sizes(x: Any) -> Any:
     """Return nested lists with sizes in place of the integers that depend on data."""
     if type(x) in (list, tuple):
         return [_with_sizes(v) for v in x]
-    size = as_size(x)
+    size = tracing.counts.as_size(x)
     return x if size is None else size
 
 
