@@ -317,6 +317,19 @@ def test_selection_keeps_its_numbers_after_the_next_call() -> None:
         np.testing.assert_array_equal(got, array[array[:, 0] > 0])
 
 
+@pytest.mark.parametrize("place", [5, -6])
+def test_constant_index_outside_its_axis_is_an_error(place: int) -> None:
+    def selected(x: Any) -> Any:
+        order = np.argsort(-x[:, 0])
+        order[1] = place
+        return x[order]
+
+    x = noise(5, 2)
+    graph = trace(lambda arrays: [selected(*arrays)], [TensorType.of(x.shape)])
+    with pytest.raises(EngineError, match="an index that is read from data lies outside its axis"):
+        run_graph(graph, [x], "cpp")
+
+
 @pytest.mark.parametrize("place", [5, -5, 4, -6])
 def test_index_written_over_places_is_checked(place: int) -> None:
     def selected(x: Any, at: Any, new: Any) -> Any:

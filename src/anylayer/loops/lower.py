@@ -85,7 +85,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False, selects: bool = F
     for argument, value in zip(inputs, graph.inputs):
         low.buffers[value] = _port(argument, "input", by_element)
         low.all.append(low.buffers[value])
-    dims = _counted(graph) if selects else {}
+    dims = _counted_sizes(graph) if selects else {}
     low.space.known.ranges.update({name: (0, d.maximum) for name, d in dims.items()})
     low.selects = selects
     targets = [_port(a, "output", by_element) for a in outputs]
@@ -116,18 +116,20 @@ def lower(source: Graph | Opened, *, by_element: bool = False, selects: bool = F
     )
 
 
-def _counted(graph: Graph) -> dict[str, Dim]:
+def _counted_sizes(graph: Graph) -> dict[str, Dim]:
     """Return the sizes that depend on data, by their symbols. Raises LayerError where loops cannot count them."""
     dims: dict[str, Dim] = {}
     selected = set[Dim]()
     for op in graph.ops:
         with naming(op):
-            found = [d.base for v in op.outputs for d in v.shape if isinstance(d, Dim)]
-            selected.update(found if op in SIZED_BY_DATA else ())
-            known = all(({d} if d.expression is None else {s.base for s in d.sources}) <= selected for d in found)
-            if found and not (known and op in COUNTED):
+            bases = [d.base for v in op.outputs for d in v.shape if isinstance(d, Dim)]
+            selected.update(bases if op in SIZED_BY_DATA else ())
+            countable = all(
+                ({d} if d.expression is None else {s.base for s in d.sources}) <= selected for d in bases
+            )
+            if bases and not (countable and op in COUNTED):
                 raise Unsupported(UNCOUNTED)
-            for d in found:
+            for d in bases:
                 if d.expression is None and dims.setdefault(d.name, d) is not d:
                     raise Unsupported(UNCOUNTED)
     return dims

@@ -389,17 +389,17 @@ def _append_selected(
     mask: returns whether row k of `count` rows is selected. rest: the sizes of a row. element: returns an element
     of row k.
     """
-    buffer, found = low.new_buffer(op.outputs[0]), Local(low.name("count"), INT)
+    buffer, counter = low.new_buffer(op.outputs[0]), Local(low.name("count"), INT)
     (name, k), rows = low.variable(count), [low.variable(size) for size in rest]
-    place = low.scalars.named(low.scalars.local(found), count)
+    place = low.scalars.named(low.scalars.local(counter), count)
     index = [i for _, i in rows]
     store = Store(buffer, Buffer("", buffer.dtype, (count, *rest), "").offset([place, *index]), element(k, index))
     loops = nested([(n, size) for (n, _), size in zip(rows, rest)], [store], parallel=False)
-    body: list[Statement] = [If(mask(k), [*loops, Set(found, low.scalars.const(1, INT), "add")])]
-    low.flush([Set(found, low.scalars.const(0, INT), "="), *nested([(name, count)], body, parallel=False)])
+    body: list[Statement] = [If(mask(k), [*loops, Set(counter, low.scalars.const(1, INT), "add")])]
+    low.flush([Set(counter, low.scalars.const(0, INT), "="), *nested([(name, count)], body, parallel=False)])
     for d in op.outputs[0].shape:
         if isinstance(d, Dim):
-            low.counts.setdefault(d.base.name, (found, d.base.maximum))
+            low.counts.setdefault(d.base.name, (counter, d.base.maximum))
 
 
 @nests("Compress")

@@ -207,10 +207,11 @@ class Scalars:
         The generated code checks the index when it runs, and reports an error if it is out of range.
         """
         if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
-            index: Expression = x.data
-            return index
-        if x.op == "index" and x.data.constant is not None and size.constant is not None:
-            return constant(x.data.constant % size.constant)
+            place: Expression = x.data
+            return place
+        index, limit = x.data.constant if x.op == "index" else None, size.constant
+        if index is not None and limit is not None and -limit <= index < limit:
+            return constant(index % limit)
         x = self.cast(x, INT)
         interval = self.intervals.of(x)
         if interval is not None and interval[0] >= 0 and interval[1] < (size.constant or 0):
