@@ -85,7 +85,7 @@ SHAPES = _trait("Shape Size")
 SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
 """Operators whose number of results depends on data."""
 
-COUNTED = ELEMENTWISE | VIEWS | _trait("Compress Gather Inside NonZero Slice")
+COUNTED = ELEMENTWISE | VIEWS | _trait("Compress Gather NonZero Slice")
 """Operators that generated loops compute where sizes of their results depend on data."""
 
 

@@ -127,7 +127,7 @@ def _counted_sizes(graph: Graph) -> dict[str, Dim]:
             countable = all(
                 ({d} if d.expression is None else {s.base for s in d.sources}) <= selected for d in bases
             )
-            if bases and not (countable and op in COUNTED):
+            if bases and not (countable and (op in COUNTED or op.op == "Inside")):
                 raise Unsupported(UNCOUNTED)
             for d in bases:
                 if d.expression is None and dims.setdefault(d.name, d) is not d:

@@ -112,7 +112,7 @@ def _tests(graph: Graph, conditions: Sequence[tuple[Value, bool]]) -> tuple[tupl
         value, answer = pending.pop()
         o = graph.producers.get(value)
         inputs = [] if o is None else [v for v in o.inputs if v is not None]
-        if o is None or (o not in VIEWS and o.op not in ("And", "Or", "Not", "Where")):
+        if o is None:
             tests.append((value, answer))
         elif o in VIEWS or o.op == "Not":
             pending.append((inputs[0], answer ^ (o.op == "Not")))
