@@ -150,6 +150,8 @@ class Layer(Message):
         for name in node.params:
             if name != self.message and name not in self.also:
                 self.note(f"{name} has no effect: {node.type} does not read it")
+        for name, declared in self.fields.items():
+            declared.check(getattr(self, name))
         self.setup()
 
     def _take(self, target: Message, name: str, node: Node) -> None:

@@ -71,6 +71,7 @@ class Field:
     file leaves the field out; only `anylayer identify` tries them. `unwritten` marks a field of this project's
     own, which writers leave out. `only` are the dialects whose files have the field, where it has no effect; ()
     for every dialect. `hint` marks a field that selects an implementation: it is read in every dialect.
+    `least` and `most` are the limits of a number.
     """
 
     number: int
@@ -85,6 +86,8 @@ class Field:
     unwritten: bool = False
     only: Sequence[str] = ()
     hint: bool = False
+    least: float | None = None
+    most: float | None = None
 
     def is_read_in(self, dialect: str | None) -> bool:
         """Return whether a file in a dialect may have the field."""
@@ -116,6 +119,14 @@ class Field:
             f"is given {len(value) if isinstance(value, list) else 0} times, once is allowed",
         )
         return self._one(value)
+
+    def check(self, value: Any) -> None:
+        """Raise LayerError for a number outside the limits."""
+        low, high = self.least, self.most
+        if low is not None and high is not None:
+            need(low <= value <= high, f"{self.name} must lie in {low}..{high}, got {value:g}")
+        elif low is not None:
+            need(value >= low, f"{self.name} must be at least {low}, got {value:g}")
 
     def _one(self, value: Any) -> Any:
         kind = self.kind
@@ -179,11 +190,14 @@ def field(
     unwritten: bool = False,
     only: Sequence[str] = (),
     hint: bool = False,
+    least: float | None = None,
+    most: float | None = None,
 ) -> Any:
     """Declare a parameter: see Field."""
     return Field(
         number, kind, default, repeated, doc, dialects or {},
         stated=stated, others=tuple(others), unwritten=unwritten, only=tuple(only), hint=hint,
+        least=least, most=most,
     )  # fmt: skip
 
 

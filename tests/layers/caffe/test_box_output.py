@@ -103,7 +103,7 @@ def rejected(params: dict[str, Any], text: str, **given: Any) -> Any:
 
 
 test_rejects_nms_type_other_than_iou = rejected({"nms_type": "IOMU"}, "nms_type 'IOMU' is not supported, only IOU")
-test_rejects_negative_iou_thr = rejected({"iou_thr": -1.0}, "iou_thr must not be negative, got -1")
+test_rejects_negative_iou_thr = rejected({"iou_thr": -1.0}, "iou_thr must be at least 0, got -1")
 test_rejects_field_whr_of_0 = rejected({"field_whr": 0.0}, "field_whr must be positive, got 0")
 test_rejects_one_field_size_for_two_maps = rejected({"field_h": [40]}, "2 maps need 2 values of field_h, got 1")
 test_rejects_third_output = rejected({}, "has at most 2 outputs (regions, regions with scores), got 3", tops=3)

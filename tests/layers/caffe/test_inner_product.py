@@ -87,7 +87,7 @@ test_rejects_blob_that_no_field_asks_for = rejects(
     text="the weights file has 2 blobs, expected 1",
 )
 test_rejects_num_output_of_0 = rejects(
-    "InnerProduct", {"num_output": 0}, inputs=[ramp(1, 4)], text="num_output must be positive, got 0"
+    "InnerProduct", {"num_output": 0}, inputs=[ramp(1, 4)], text="num_output must be at least 1, got 0"
 )
 test_read = reads(
     'layer { name: "f" type: "InnerProduct" bottom: "in0" top: "y" '

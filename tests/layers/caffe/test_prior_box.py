@@ -164,7 +164,7 @@ test_rejects_step_and_step_h_together = refused(
     "give step, or step_h and step_w, not both", step=8, step_h=8, step_w=8
 )
 test_rejects_step_w_without_step_h = refused("step_h and step_w go together, got step_h=0 and step_w=8", step_w=8)
-test_step_is_not_negative = refused("step must not be negative, got -1", step=-1)
+test_step_is_not_negative = refused("step must be at least 0, got -1", step=-1)
 test_rejects_opencv_without_variance = refused(
     "parameter 'variance' is missing; OpenCV has no default", "opencv", variance=None
 )

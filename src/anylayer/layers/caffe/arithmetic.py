@@ -82,7 +82,7 @@ class InnerProduct(Layer):
 
     message = "inner_product_param"
     numbers = {"": 117}
-    num_output: int = field(1, "uint32", doc="number of outputs")
+    num_output: int = field(1, "uint32", least=1, doc="number of outputs")
     bias_term: bool = field(2, "bool", True, doc="add a bias")
     weight_filler: FillerParameter = field(3, FillerParameter, doc="filler of the weights without a weights file")
     bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
@@ -92,9 +92,6 @@ class InnerProduct(Layer):
     engine: str = engine_field(7, INTEL, Enum("DEFAULT", "CAFFE", "MKL2017", "MKLDNN"))
     relu: bool = no_effect(8, "bool", False)
     negative_slope: float = no_effect(9, "float", 0.0)
-
-    def setup(self) -> None:
-        need(self.num_output > 0, "num_output must be positive, got 0")
 
     def forward(self, x: Array) -> Array:
         axis = canonical(self.axis, x)
@@ -119,13 +116,9 @@ class MatMul(Layer):
 
     message = "matmul_param"
     numbers: ClassVar = {"": 307, "sophgo": 307}
-    dim_1: int = field(1, "uint32", doc="rows of the first matrix")
-    dim_2: int = field(2, "uint32", doc="columns of both matrices")
-    dim_3: int = field(3, "uint32", doc="rows of the second matrix")
-
-    def setup(self) -> None:
-        sizes = (self.dim_1, self.dim_2, self.dim_3)
-        need(min(sizes) > 0, f"dim_1, dim_2 and dim_3 must be at least 1, got {sizes}")
+    dim_1: int = field(1, "uint32", least=1, doc="rows of the first matrix")
+    dim_2: int = field(2, "uint32", least=1, doc="columns of both matrices")
+    dim_3: int = field(3, "uint32", least=1, doc="rows of the second matrix")
 
     def forward(self, a: Array, b: Array) -> Array:
         return self._first(a, "input 0", self.dim_1) @ self._first(b, "input 1", self.dim_3).T

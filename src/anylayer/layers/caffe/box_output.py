@@ -52,7 +52,7 @@ class BoxOutput(Layer):
     also: ClassVar = {"bbox_reg_param": BBoxReg}
     bbox_reg_param: BBoxReg
     fg_thr: float = field(1, "float", 0.0, doc="scores must reach it")
-    iou_thr: float = field(2, "float", 0.5, doc="boxes that overlap a better one by more are dropped")
+    iou_thr: float = field(2, "float", 0.5, least=0, doc="boxes that overlap a better one by more are dropped")
     nms_type: str = field(3, "string", "IOU", doc="how the overlap is measured; must be IOU")
     field_h: tuple[int, ...] = field(4, "uint32", repeated=True, doc="height of each map's boxes, in pixels")
     field_w: tuple[int, ...] = field(5, "uint32", repeated=True, doc="width of each map's boxes, in pixels")
@@ -65,7 +65,6 @@ class BoxOutput(Layer):
 
     def setup(self) -> None:
         need(self.nms_type not in ("IOMU", "IOFU"), f"nms_type '{self.nms_type}' is not supported, only IOU")
-        need(self.iou_thr >= 0, f"iou_thr must not be negative, got {self.iou_thr:g}")
         for name in ("field_whr", "field_xyr"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name):g}")
         need(self.outputs <= 2, f"has at most 2 outputs (regions, regions with scores), got {self.outputs}")
@@ -187,12 +186,8 @@ class FrcnDetection(Layer):
     numbers: ClassVar = {"": 305, "sophgo": 305}
     nms_threshold: float = field(1, "float", doc="boxes whose IoU with a better one exceeds it are dropped")
     obj_threshold: float = field(2, "float", doc="probabilities must exceed it")
-    keep_topk: int = field(3, "uint32", doc="number of rows")
-    class_num: int = field(4, "uint32", doc="number of classes, the background included")
-
-    def setup(self) -> None:
-        need(self.class_num > 1, f"class_num must be at least 2, got {self.class_num}")
-        need(self.keep_topk > 0, f"keep_topk must be at least 1, got {self.keep_topk}")
+    keep_topk: int = field(3, "uint32", least=1, doc="number of rows")
+    class_num: int = field(4, "uint32", least=2, doc="number of classes, the background included")
 
     def forward(self, deltas: Array, scores: Array, rois: Array) -> Any:
         shape, c = tuple(rois.shape), self.class_num

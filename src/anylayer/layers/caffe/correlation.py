@@ -18,16 +18,14 @@ class CorrelationLayer(Layer):
     pad: int = field(2, "uint32", 0, doc="zeros around the maps")
     kernel_size: int = field(3, "uint32", doc="side of the patches that are compared; odd")
     max_displacement: int = field(4, "uint32", doc="largest distance at which a patch is searched for, in cells")
-    stride_1: int = field(5, "uint32", 1, doc="cells between two patches of input 0")
-    stride_2: int = field(6, "uint32", 1, doc="cells between two displacements")
+    stride_1: int = field(5, "uint32", 1, least=1, doc="cells between two patches of input 0")
+    stride_2: int = field(6, "uint32", 1, least=1, doc="cells between two displacements")
     do_abs: bool = field(7, "bool", False, doc="no effect: the reference reads it and does not use it")
     single_direction: int = field(8, "int32", 0, doc="Correlation1D: to the left (-1) or right (1) only")
     correlation_type: str = field(15, Enum(MULTIPLY=0, SUBTRACT=1), "MULTIPLY", doc="products or distances")
 
     def setup(self) -> None:
         need(self.kernel_size % 2 == 1, f"kernel_size must be odd, got {self.kernel_size}")
-        for name in ("stride_1", "stride_2"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got 0")
         if self.do_abs:
             self.note("do_abs has no effect: the reference reads it and does not use it")
 

@@ -78,7 +78,7 @@ class SsdDetectionOutput(Layer):
     extra: float = 0.0
     """The number that NMS adds to widths and heights."""
 
-    num_classes: int = field(1, "uint32", doc="classes scored, the background included")
+    num_classes: int = field(1, "uint32", least=1, doc="classes scored, the background included")
     share_location: bool = field(2, "bool", True, doc="one box per prior for all classes, or one per class")
     background_label_id: int = field(3, "int32", 0, doc="the class that is no object; -1: there is none")
     nms_param: NonMaximumSuppressionParameter = field(4, NonMaximumSuppressionParameter)
@@ -91,7 +91,6 @@ class SsdDetectionOutput(Layer):
     confidence_threshold: float = field(9, "float", float(LOWEST), doc="scores must exceed it")
 
     def setup(self) -> None:
-        need(self.num_classes > 0, f"num_classes must be at least 1, got {self.num_classes}")
         need(self.outputs == 1, f"has 1 output, got {self.outputs}")
         self.threshold, self.top_k = self.nms_settings()
         need(self.threshold >= 0, f"nms_threshold must not be negative, got {self.threshold:g}")

@@ -232,12 +232,11 @@ class SPP(Layer):
 
     message = "spp_param"
     numbers = {"": 132}
-    pyramid_height: int = field(1, "uint32", doc="number of levels; level i has 2 ** i windows per side")
+    pyramid_height: int = field(1, "uint32", least=1, most=16, doc="levels; level i has 2 ** i windows per side")
     pool: str = field(2, Enum("MAX", "AVE", "STOCHASTIC"), "MAX", doc="method")
     engine: str = engine_field(6)
 
     def setup(self) -> None:
-        need(1 <= self.pyramid_height <= 16, f"pyramid_height must lie in 1..16, got {self.pyramid_height}")
         need(
             self.pool != "STOCHASTIC",
             "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",

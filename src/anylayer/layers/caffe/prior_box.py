@@ -37,9 +37,9 @@ class Priors(Layer):
     img_size: int = field(7, "uint32", 0, doc="side of a square image, in place of input 1's size")
     img_h: int = field(8, "uint32", 0, doc="rows of the image; goes with img_w")
     img_w: int = field(9, "uint32", 0, doc="columns of the image")
-    step: float = field(10, "float", 0.0, doc="distance of two centers in pixels; 0: image over feature map")
-    step_h: float = field(11, "float", 0.0, doc="the same along the height; needs step_w")
-    step_w: float = field(12, "float", 0.0, doc="the same along the width")
+    step: float = field(10, "float", 0.0, least=0, doc="pixels between two centers; 0: image over feature map")
+    step_h: float = field(11, "float", 0.0, least=0, doc="the same along the height; needs step_w")
+    step_w: float = field(12, "float", 0.0, least=0, doc="the same along the width")
     offset: float = field(13, "float", 0.5, doc="place of a center in its cell, in steps")
 
     def setup(self) -> None:
@@ -53,8 +53,6 @@ class Priors(Layer):
         need(not both, "give step, or step_h and step_w, not both")
         half = (self.step_h > 0) != (self.step_w > 0)
         need(not half, f"step_h and step_w go together, got step_h={self.step_h:g} and step_w={self.step_w:g}")
-        for name in ("step", "step_h", "step_w"):
-            need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name):g}")
 
     def image(self, image: Array) -> tuple[int, int]:
         """Return the height and width of the image."""

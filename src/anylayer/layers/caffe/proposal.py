@@ -171,19 +171,17 @@ class SophgoProposal(Layer):
     samples: ClassVar = {0: samples.scores}
     numbers: ClassVar = {"sophgo": 304}
     distinctive = frozenset({"net_input_h"})
-    feat_stride: int = field(1, "uint32", 16, doc="pixels per cell")
-    anchor_base_size: int = field(2, "uint32", 16, doc="side of the anchor to which ratios and scales apply")
+    feat_stride: int = field(1, "uint32", 16, least=1, doc="pixels per cell")
+    anchor_base_size: int = field(
+        2, "uint32", 16, least=1, doc="side of the anchor to which ratios and scales apply"
+    )
     rpn_obj_threshold: float = field(3, "float", 0.3, doc="scores must exceed it")
     rpn_nms_threshold: float = field(
         4, "float", 0.7, doc="boxes whose IoU with a better one exceeds it are dropped"
     )
-    rpn_nms_post_top_n: int = field(5, "uint32", 300, doc="number of regions")
-    net_input_h: int = field(6, "uint32", doc="rows of the network's input")
-    net_input_w: int = field(7, "uint32", doc="columns of the network's input")
-
-    def setup(self) -> None:
-        for name in ("feat_stride", "anchor_base_size", "rpn_nms_post_top_n", "net_input_h", "net_input_w"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+    rpn_nms_post_top_n: int = field(5, "uint32", 300, least=1, doc="number of regions")
+    net_input_h: int = field(6, "uint32", least=1, doc="rows of the network's input")
+    net_input_w: int = field(7, "uint32", least=1, doc="columns of the network's input")
 
     def forward(self, scores: Array, deltas: Array) -> Any:
         first = anchors(self.anchor_base_size, (0.5, 1.0, 2.0), (8.0, 16.0, 32.0))

@@ -29,14 +29,13 @@ class RecurrentLayer(Layer):
     states: ClassVar[int] = 1
     """The number of arrays that form the state."""
 
-    num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
+    num_output: int = field(1, "uint32", 0, least=1, doc="size of the state and of the output; at least 1")
     weight_filler: FillerParameter = field(2, FillerParameter, doc="filler of the weights")
     bias_filler: FillerParameter = field(3, FillerParameter, doc="filler of the biases")
     debug_info: bool = field(4, "bool", False, doc="log the unrolled network; not used here")
     expose_hidden: bool = field(5, "bool", False, doc="take the initial state as inputs and return the last state")
 
     def setup(self) -> None:
-        need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
         count = 1 + self.states * self.expose_hidden
         need(
             self.outputs == count,
@@ -150,14 +149,11 @@ class Lstm(Layer):
     message = "lstm_param"
     samples: ClassVar = {1: samples.indicators}
     numbers: ClassVar = {"": 310, "sophgo": 310}
-    num_output: int = field(1, "uint32", 0, doc="size of the state and of the output; at least 1")
+    num_output: int = field(1, "uint32", 0, least=1, doc="size of the state and of the output; at least 1")
     clipping_threshold: float = field(2, "float", 0.0, doc="of gradients (training)")
     weight_filler: FillerParameter = field(3, FillerParameter, doc="filler of the weights without a weights file")
     bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
     batch_size: int = field(5, "uint32", 1, doc="no effect: axis 1 of the input has the sequences")
-
-    def setup(self) -> None:
-        need(self.num_output > 0, f"num_output must be at least 1, got {self.num_output}")
 
     def forward(self, x: Array, cont: Array | None = None) -> Any:
         need(len(x.shape) >= 3, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")

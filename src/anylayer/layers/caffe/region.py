@@ -133,11 +133,10 @@ class RegionIntel(Layer):
 
     message = "region_param"
     classes: int = field(2, "int32", 20, doc="number of classes")
-    coords: int = field(1, "int32", 4, doc="coordinates of a box")
+    coords: int = field(1, "int32", 4, least=2, doc="coordinates of a box")
     num: int = field(3, "int32", 1, doc="boxes of a cell")
 
     def forward(self, x: Array) -> Array:
-        need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         return in_place(x, self.num, self.coords, self.classes, "softmax")
 
 
@@ -164,7 +163,7 @@ class RegionYolo(Layer):
     numbers = {"": 214, "model-optimizer": 214}
     also = {"flatten_param": FlattenParameter}
     flatten_param: FlattenParameter
-    coords: int = field(1, "int32", 4, doc="coordinates of a box")
+    coords: int = field(1, "int32", 4, least=2, doc="coordinates of a box")
     classes: int = field(2, "int32", 20, doc="number of classes")
     num: int = field(3, "int32", 1, doc="boxes of a cell, with do_softmax")
     do_softmax: bool = field(4, "bool", True, doc="softmax over the classes, and a flat output")
@@ -172,7 +171,6 @@ class RegionYolo(Layer):
     mask: tuple[int, ...] = field(6, "int32", repeated=True, doc="the anchors this map is for, without do_softmax")
 
     def forward(self, x: Array) -> Array:
-        need(self.coords >= 2, f"coords must be at least 2, got {self.coords}")
         need(
             self.do_softmax or self.mask,
             "parameter 'mask' is missing: without do_softmax it gives the number of boxes per cell",
@@ -205,9 +203,9 @@ class Yolo(Layer):
 
     message = "yolo_param"
     numbers = {"": 199, "ascend": 199}
-    boxes: int = field(1, "int32", 3, doc="boxes of a cell")
+    boxes: int = field(1, "int32", 3, least=1, doc="boxes of a cell")
     coords: int = field(2, "int32", 4, doc="coordinates of a box: 4")
-    classes: int = field(3, "int32", 80, doc="classes, 1 to 1024")
+    classes: int = field(3, "int32", 80, least=1, most=1024, doc="classes, 1 to 1024")
     yolo_version: str = field(4, "string", "V3", doc="V2 or V3")
     softmax: bool = field(5, "bool", False, doc="apply softmax to the classes (V2)")
     background: bool = field(6, "bool", False, doc="the objectness is the score of the background class (V2)")
@@ -217,9 +215,7 @@ class Yolo(Layer):
     )
 
     def setup(self) -> None:
-        need(self.boxes >= 1, f"boxes must be at least 1, got {self.boxes}")
         need(self.coords == 4, f"coords must be 4, got {self.coords}")
-        need(1 <= self.classes <= 1024, f"classes must lie in 1..1024, got {self.classes}")
         need(self.yolo_version in ("V2", "V3"), f"yolo_version must be 'V2' or 'V3', got {self.yolo_version!r}")
         if self.yolo_version == "V3" and (self.softmax or self.background):
             self.note("softmax and background are ignored, since V3 applies the logistic function everywhere")

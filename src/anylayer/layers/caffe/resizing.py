@@ -47,17 +47,15 @@ class Interp(Layer):
     }
     height: int = field(1, "int32", 0, doc="rows of the output")
     width: int = field(2, "int32", 0, doc="columns of the output")
-    zoom_factor: int = field(3, "int32", 1, doc="distance of two neighbours in the output, in pixels")
-    shrink_factor: int = field(4, "int32", 1, doc="keep every n-th pixel")
+    zoom_factor: int = field(3, "int32", 1, least=1, doc="distance of two neighbours in the output, in pixels")
+    shrink_factor: int = field(4, "int32", 1, least=1, doc="keep every n-th pixel")
     pad_beg: int = field(5, "int32", 0, doc="0, or minus the number of rows and columns cropped at the beginning")
     pad_end: int = field(6, "int32", 0, doc="0, or minus the number of rows and columns cropped at the end")
-    full_zoom_factor: int = field(7, "int32", 1, doc="factor of the numbers of rows and columns")
+    full_zoom_factor: int = field(7, "int32", 1, least=1, doc="factor of the numbers of rows and columns")
 
     def setup(self) -> None:
         for name in ("pad_beg", "pad_end"):
             need(getattr(self, name) <= 0, f"{name} must be 0 or negative (it crops), got {getattr(self, name)}")
-        for name in ("zoom_factor", "shrink_factor", "full_zoom_factor"):
-            need(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")
 
     def forward(self, x: Array, like: Array | None = None) -> Any:
         h, w = plane_of(x)

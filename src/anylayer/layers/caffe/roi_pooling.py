@@ -18,13 +18,9 @@ class _ROIPooling(Layer):
 
     message = "roi_pooling_param"
     samples: ClassVar = {1: samples.regions}
-    pooled_h: int = field(1, "uint32", 0, doc="number of rows of bins; at least 1")
-    pooled_w: int = field(2, "uint32", 0, doc="number of columns of bins; at least 1")
+    pooled_h: int = field(1, "uint32", 0, least=1, doc="number of rows of bins; at least 1")
+    pooled_w: int = field(2, "uint32", 0, least=1, doc="number of columns of bins; at least 1")
     spatial_scale: float = field(3, "float", 1.0, doc="cells of the map per pixel")
-
-    def setup(self) -> None:
-        for name in ("pooled_h", "pooled_w"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
 
     def pool(self, x: Array, rois: Array, scale: float) -> Array:
         """Return the maximum of each bin (R, C, pooled_h, pooled_w)."""
@@ -47,7 +43,6 @@ class ROIPooling(_ROIPooling):
     spatial_scale_w: float = field(5, "float", 0.0, doc="Ascend: in place of spatial_scale for columns")
 
     def setup(self) -> None:
-        super().setup()
         both = self.has("spatial_scale_h") and self.has("spatial_scale_w")
         need(
             both or not (self.has("spatial_scale_h") or self.has("spatial_scale_w")),
@@ -108,7 +103,6 @@ class SophgoROIPooling(_ROIPooling):
 
     def setup(self) -> None:
         need(not self.has("pooled_size"), "pooled_size is not supported; give pooled_h and pooled_w")
-        super().setup()
 
     def forward(self, x: Array, rois: Array) -> Any:
         images, shape = x.shape[0], tuple(rois.shape)
@@ -163,12 +157,8 @@ class PSROIPooling(Layer):
         "opencv": 10002,
     }
     spatial_scale: float = field(1, "float", doc="cells of the map per pixel")
-    output_dim: int = field(2, "int32", doc="channels of the output")
-    group_size: int = field(3, "int32", doc="bins per row and per column")
-
-    def setup(self) -> None:
-        for name in ("output_dim", "group_size"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
+    output_dim: int = field(2, "int32", least=1, doc="channels of the output")
+    group_size: int = field(3, "int32", least=1, doc="bins per row and per column")
 
     def forward(self, x: Array, rois: Array) -> Any:
         rois = regions(x, rois)
@@ -210,15 +200,11 @@ class _ROIAlign(Layer):
 
     message = "roi_align_param"
     samples: ClassVar = {1: samples.regions}
-    pooled_h: int = field(1, "uint32", 0, doc="rows of bins")
-    pooled_w: int = field(2, "uint32", 0, doc="columns of bins")
+    pooled_h: int = field(1, "uint32", 0, least=1, doc="rows of bins")
+    pooled_w: int = field(2, "uint32", 0, least=1, doc="columns of bins")
     spatial_scale: float = field(3, "float", 1.0, doc="cells of the feature map per pixel of the image")
 
     def setup(self) -> None:
-        need(
-            self.pooled_h > 0 and self.pooled_w > 0,
-            f"pooled_h and pooled_w must be positive, got {self.pooled_h} and {self.pooled_w}",
-        )
         need_plane(self.pooled_h, self.pooled_w)
         need(self.spatial_scale > 0, f"spatial_scale must be positive, got {self.spatial_scale:g}")
 
@@ -265,11 +251,7 @@ class ROIAlign(_ROIAlign):
     sampling_ratio: int = field(
         4, "int32", 2, doc="samples per bin in each direction; 0 or less: by the region's size", stated=-1
     )
-    roi_end_mode: int = field(5, "int32", 0, doc="how a region's corners are read, 0 to 3")
-
-    def setup(self) -> None:
-        super().setup()
-        need(0 <= self.roi_end_mode <= 3, f"roi_end_mode must lie in 0..3, got {self.roi_end_mode}")
+    roi_end_mode: int = field(5, "int32", 0, least=0, most=3, doc="how a region's corners are read, 0 to 3")
 
     def forward(self, x: Array, rois: Array) -> Array:
         regions = self.regions(rois)

@@ -87,15 +87,11 @@ class Embed(Layer):
     message = "embed_param"
     samples: ClassVar = {0: samples.rows}
     numbers = {"": 137}
-    num_output: int = field(1, "uint32", doc="length of a row")
-    input_dim: int = field(2, "uint32", doc="number of rows")
+    num_output: int = field(1, "uint32", least=1, doc="length of a row")
+    input_dim: int = field(2, "uint32", least=1, doc="number of rows")
     bias_term: bool = field(3, "bool", True, doc="add a bias")
     weight_filler: FillerParameter = field(4, FillerParameter, doc="values of the table without a file")
     bias_filler: FillerParameter = field(5, FillerParameter, doc="values of the bias without a file; default 0")
-
-    def setup(self) -> None:
-        need(self.num_output > 0, "num_output must be positive, got 0")
-        need(self.input_dim > 0, "input_dim must be positive, got 0")
 
     def forward(self, x: Array) -> Array:
         filler = written_filler(self, "weight_filler")

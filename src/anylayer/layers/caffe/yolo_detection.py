@@ -71,10 +71,8 @@ def detections(maps: Iterable[tuple[Array, Array, Array]], *, nms_threshold: flo
     return output(table, count, 1)
 
 
-def check(num_classes: int, nms_threshold: float, anchors: int, biases: tuple[float, ...]) -> None:
+def check(nms_threshold: float, biases: tuple[float, ...]) -> None:
     """Check the fields that all these layers have."""
-    need(num_classes > 0, f"num_classes must be at least 1, got {num_classes}")
-    need(anchors > 0, f"num_box must be at least 1, got {anchors}")
     need(0 < nms_threshold < 1, f"nms_threshold must lie between 0 and 1, got {nms_threshold:g}")
     need(len(biases) % 2 == 0, f"biases must be pairs of width and height, got {len(biases)} values")
 
@@ -83,8 +81,8 @@ class YoloV2Layer(Layer):
     """A layer that decodes maps (1, num_box * (5 + num_classes), S, S) of YOLOv2."""
 
     side: int = field(1, "uint32", 13, doc="not used, since the map has its size")
-    num_classes: int = field(2, "uint32", 20, doc="classes scored")
-    num_box: int = field(3, "uint32", 5, doc="boxes per cell")
+    num_classes: int = field(2, "uint32", 20, least=1, doc="classes scored")
+    num_box: int = field(3, "uint32", 5, least=1, doc="boxes per cell")
     coords: int = field(4, "uint32", 4, doc="values of a box; always 4")
     confidence_threshold: float = field(5, "float", 0.01, doc="scores must reach it")
     nms_threshold: float = field(6, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
@@ -94,7 +92,7 @@ class YoloV2Layer(Layer):
     def setup(self) -> None:
         need(self.has("num_classes"), "parameter 'num_classes' is missing")
         need(self.coords == 4, f"coords must be 4, got {self.coords}")
-        check(self.num_classes, self.nms_threshold, self.num_box, self.biases)
+        check(self.nms_threshold, self.biases)
         need(
             len(self.biases) >= 2 * self.num_box,
             f"num_box={self.num_box} needs {2 * self.num_box} biases, got {len(self.biases)}",
@@ -127,21 +125,20 @@ class YoloDetection(Layer):
 
     message = "yolo_detection_param"
     numbers: ClassVar = {"": 303, "sophgo": 303}
-    net_input_h: int = field(1, "uint32", doc="rows of the network's input")
-    net_input_w: int = field(2, "uint32", doc="columns of the network's input")
-    nms_threshold: float = field(3, "float", doc="boxes whose IoU with a better one exceeds it are dropped")
+    net_input_h: int = field(1, "uint32", least=1, doc="rows of the network's input")
+    net_input_w: int = field(2, "uint32", least=1, doc="columns of the network's input")
+    nms_threshold: float = field(
+        3, "float", least=0, most=1, doc="boxes whose IoU with a better one exceeds it are dropped"
+    )
     obj_threshold: float = field(4, "float", doc="scores must reach it")
-    keep_topk: int = field(5, "uint32", doc="number of rows per image")
+    keep_topk: int = field(5, "uint32", least=1, doc="number of rows per image")
     spp_net: bool = field(6, "bool", False, doc="not supported: its effect is not known")
     tiny: bool = field(7, "bool", False, doc="two inputs, with the anchors of YOLOv3-tiny")
-    class_num: int = field(8, "uint32", 80, doc="number of classes")
+    class_num: int = field(8, "uint32", 80, least=1, doc="number of classes")
     anchors: str = field(9, "string", "", doc="width and height of three boxes per input, separated by commas")
     yolo_v4: bool = field(10, "bool", False, doc="the anchors of YOLOv4")
 
     def setup(self) -> None:
-        for name in ("net_input_h", "net_input_w", "keep_topk", "class_num"):
-            need(getattr(self, name) > 0, f"{name} must be at least 1, got {getattr(self, name)}")
-        need(0 <= self.nms_threshold <= 1, f"nms_threshold must lie in [0, 1], got {self.nms_threshold:g}")
         need(not self.spp_net, "spp_net: true is not supported, since its effect is not known")
         self.sizes = self._anchors()
 
@@ -232,22 +229,21 @@ class Yolov3DetectionOutput(Layer):
 
     message = "yolov3_detection_output_param"
     numbers: ClassVar = {"mobilenet-yolo": 602, "ncnn": 603}
-    num_classes: int = field(1, "uint32", 20, doc="classes scored")
-    num_box: int = field(2, "uint32", 3, doc="boxes per cell")
+    num_classes: int = field(1, "uint32", 20, least=1, doc="classes scored")
+    num_box: int = field(2, "uint32", 3, least=1, doc="boxes per cell")
     confidence_threshold: float = field(3, "float", 0.01, doc="scores must exceed it")
     nms_threshold: float = field(4, "float", 0.45, doc="boxes whose IoU with a better one reaches it are dropped")
     biases: tuple[float, ...] = field(5, "float", repeated=True, doc="width and height of each box, in pixels")
     anchors_scale: tuple[int, ...] = field(6, "uint32", repeated=True, doc="pixels per cell, for each map")
-    mask_group_num: int = field(7, "uint32", 2, doc="number of maps")
+    mask_group_num: int = field(7, "uint32", 2, least=1, doc="number of maps")
     mask: tuple[int, ...] = field(
         8, "uint32", repeated=True, doc="indices of the biases that the boxes of each map use"
     )
 
     def setup(self) -> None:
         need(self.has("num_classes"), "parameter 'num_classes' is missing")
-        check(self.num_classes, self.nms_threshold, self.num_box, self.biases)
+        check(self.nms_threshold, self.biases)
         groups = self.mask_group_num
-        need(groups > 0, f"mask_group_num must be at least 1, got {groups}")
         need(
             len(self.mask) == groups * self.num_box,
             f"mask_group_num={groups} groups of num_box={self.num_box} need {groups * self.num_box} mask values, "
