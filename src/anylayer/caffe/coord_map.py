@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from anylayer.caffe.net_spec import Function, Layers, Top
-from anylayer.errors import InputError, need
+from anylayer.errors import InputError, given, need
 from anylayer.layer import Registry
 from anylayer.network import Array
+from anylayer.readers.caffe.alignment import map_between
 
 CoordMap = tuple[int | None, Array, Array]
 
@@ -92,33 +93,21 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> CoordMap:
 
     Raises UnconnectedError where there is none.
     """
-    origin: dict[Top, CoordMap] = {}
-    for top, coords in _walk(top_from):
-        origin[top] = coords
-    for top, coords in _walk(top_to):
-        if top in origin:
-            return compose(coords, inverse(origin[top]))
-    raise UnconnectedError(
-        f"no layers that map pixels to pixels connect the tops of {top_from.fn.type_name} and "
-        f"{top_to.fn.type_name}"
+    types = f"{top_from.fn.type_name} and {top_to.fn.type_name}"
+    return given(
+        map_between(top_from, top_to, _IDENTITY, _bottoms, compose, inverse),
+        f"no layers that map pixels to pixels connect the tops of {types}",
+        UnconnectedError,
     )
 
 
-def _walk(start: Top) -> Any:
-    """Yield a top and those that it depends on, nearest first, each with the map from it to `start`."""
-    seen = {start}
-    waiting: list[tuple[Top, CoordMap]] = [(start, _IDENTITY)]
-    while waiting:
-        top, coords = waiting.pop(0)
-        yield top, coords
-        step = coord_map(top.fn)
-        if step is None:
-            continue
-        cropped = Registry.of("caffe").find(top.fn.type_name)[0].layer_class.aligned
-        for bottom in top.fn.inputs[:1] if cropped else top.fn.inputs:
-            if bottom not in seen:
-                seen.add(bottom)
-                waiting.append((bottom, compose(coords, step)))
+def _bottoms(top: Top) -> list[tuple[Top, CoordMap]]:
+    """Return the tops that a layer maps to this one, each with the map."""
+    step = coord_map(top.fn)
+    if step is None:
+        return []
+    cropped = Registry.of("caffe").find(top.fn.type_name)[0].layer_class.aligned
+    return [(bottom, step) for bottom in (top.fn.inputs[:1] if cropped else top.fn.inputs)]
 
 
 def crop(top_from: Top, top_to: Top) -> Top:

@@ -240,13 +240,15 @@ class Net:
         several = list(shapes)
         if several and not np.iterable(several[0]):
             several = [several]
-        names = list(given(self._net, "the network is empty", InputError).network.inputs)
-        need(
-            len(several) == len(names),
-            f"the network has {plural(len(names), 'input')}, got {plural(len(several), 'shape')}",
-            InputError,
-        )
-        return {name: self._shape_in_file(name, shape) for name, shape in zip(names, several)}
+        by_name = self._by_input(several, "shape")
+        return {name: self._shape_in_file(name, shape) for name, shape in by_name}
+
+    def _by_input(self, values: Sequence[Any], what: str) -> list[tuple[str, Any]]:
+        """Return each input's name with its value. Raise InputError unless there is one value per input."""
+        inputs = list(self._checked().network.inputs)
+        count = plural(len(inputs), "input")
+        need(len(values) == len(inputs), f"the network has {count}, got {plural(len(values), what)}", InputError)
+        return list(zip(inputs, values))
 
     def _shape_in_file(self, name: str, shape: Shape) -> tuple[int, ...]:
         sizes = tuple(int(d) for d in shape)
@@ -278,14 +280,7 @@ class Net:
     @converted
     def setInputsNames(self, inputBlobNames: Sequence[str]) -> None:
         """Call the inputs by other names, in their order."""
-        inputs = list(self._checked().network.inputs)
-        names = list(inputBlobNames)
-        need(
-            len(names) == len(inputs),
-            f"the network has {plural(len(inputs), 'input')}, got {plural(len(names), 'name')}",
-            InputError,
-        )
-        self._names = dict(zip(names, inputs))
+        self._names = {name: file_name for file_name, name in self._by_input(list(inputBlobNames), "name")}
 
     @converted
     def setInputShape(self, inputName: str, shape: Shape) -> None:

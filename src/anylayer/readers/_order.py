@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TypeVar
+
+from anylayer.errors import NetworkError, some
 
 K = TypeVar("K", bound=Hashable)
 
@@ -31,3 +33,13 @@ def computing_order(producers: Mapping[K, Collection[K]]) -> list[K]:
             if not waiting[i]:
                 heapq.heappush(ready, i)
     return ordered
+
+
+def ordered(producers: Mapping[K, Collection[K]], name: Callable[[K], str]) -> list[K]:
+    """Return all nodes in computing order. Raise NetworkError, which calls nodes by `name`, for a cycle."""
+    order = computing_order(producers)
+    if len(order) < len(producers):
+        sorted_nodes = set(order)
+        names = some([f"'{name(node)}'" for node in producers if node not in sorted_nodes], 5)
+        raise NetworkError(f"layers {names} depend on each other in a cycle")
+    return order

@@ -327,7 +327,7 @@ def test_wrong_claims_of_arrays_are_refused(path: Any, message: str) -> None:
         ([node("Add", ["x", "z"], ["y"])], "layer 'Add_0' .Add.: input 'z' is produced by no node"),
         (
             [node("Neg", ["b"], ["y"]), node("Neg", ["y"], ["b"])],
-            "these nodes depend on each other in a cycle: 'Neg_0', 'Neg_1'",
+            "layers 'Neg_0', 'Neg_1' depend on each other in a cycle",
         ),
         ([node("Neg", ["x"], ["y"]), node("Abs", ["x"], ["y"])], "value 'y' is produced twice"),
         ([node("Neg", ["x"], ["z"])], "output 'y' is produced by no node"),

@@ -37,42 +37,12 @@ class Dropout(Layer):
         return x if self.scale_train else x * np.float32(1 - self.dropout_ratio)
 
 
-@layer("Dropout", dialects=("segnet",))
-class BayesianDropout(Layer):
-    """Return the input; sampling at test time is refused (Bayesian SegNet).
-
-    The output has the shape of the input.
-    Source: alexgkendall/caffe-segnet src/caffe/layers/dropout_layer.cpp; arXiv 1511.02680.
-    """
+class _SampledDropout(Layer):
+    """A layer that is the identity unless it samples at test time, which is refused."""
 
     elementwise = True
-    message = "dropout_param"
-    numbers = {"segnet": 108}
-    distinctive = frozenset({"sample_weights_test"})
-    dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements that training sets to 0")
-    sample_weights_test: bool = field(2, "bool", False, doc="set elements to 0 at test time too")
-
-    def forward(self, x: Array) -> Array:
-        need(
-            not self.sample_weights_test,
-            "sample_weights_test: true draws random masks at test time, so the output is not defined. "
-            "Remove the field for the mean prediction",
-        )
-        return x
-
-
-@layer("SpatialDropout")
-class SpatialDropout(Layer):
-    """Return the input; training sets random channels to 0 (ENet, arXiv 1606.02147).
-
-    Source: jtetrea/caffe-enet src/caffe/layers/spatial_dropout_layer.cpp.
-    """
-
-    elementwise = True
-    message = "spatial_dropout_param"
-    numbers = {"sophgo": 155, "": 155}
-    dropout_ratio: float = field(1, "float", 0.5, doc="share of the channels that training sets to 0")
-    sample_weights_test: bool = field(2, "bool", False, doc="set channels to 0 at test time too; must be false")
+    dropout_ratio: float = field(1, "float", 0.5, doc="share of the elements or channels that training sets to 0")
+    sample_weights_test: bool = field(2, "bool", False, doc="the same at test time; must be false")
 
     def setup(self) -> None:
         need(
@@ -83,5 +53,29 @@ class SpatialDropout(Layer):
 
     def forward(self, x: Array) -> Array:
         if is_training(self):
-            self.note("SpatialDropout at TRAIN is random; it is taken as the identity here")
+            self.note(f"{self.type} at TRAIN is random; it is taken as the identity here")
         return x
+
+
+@layer("Dropout", dialects=("segnet",))
+class BayesianDropout(_SampledDropout):
+    """Return the input; sampling at test time is refused (Bayesian SegNet).
+
+    The output has the shape of the input.
+    Source: alexgkendall/caffe-segnet src/caffe/layers/dropout_layer.cpp; arXiv 1511.02680.
+    """
+
+    message = "dropout_param"
+    numbers = {"segnet": 108}
+    distinctive = frozenset({"sample_weights_test"})
+
+
+@layer("SpatialDropout")
+class SpatialDropout(_SampledDropout):
+    """Return the input; training sets random channels to 0 (ENet, arXiv 1606.02147).
+
+    Source: jtetrea/caffe-enet src/caffe/layers/spatial_dropout_layer.cpp.
+    """
+
+    message = "spatial_dropout_param"
+    numbers = {"sophgo": 155, "": 155}

@@ -106,18 +106,14 @@ class SoftmaxWithLoss(LossLayer):
             f"loss_weight must be given once for each of the {self.outputs} outputs, got {weights}",
         )
         axis = canonical(self.softmax_param.axis, x)
-        outer, classes, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
-        labels = prod(label.shape)
-        need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
         softmax = ops.softmax(x, axis=axis)
-        label = label.reshape(outer, 1, inner).astype(np.int32)
-        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
-        counted = np.ones((outer, 1, inner), np.float32)
+        scores, label, is_label = _labelled(softmax, label, axis)
+        counted = np.ones(label.shape, np.float32)
         if self.ignore_label is not None:
             counts = label != self.ignore_label
             is_label, counted = is_label & counts, counts.astype(np.float32)
-        surprise = -np.log(np.maximum(softmax.reshape(outer, classes, inner), _TINY))
-        loss = np.where(is_label, surprise, np.float32(0)).sum() / self._divisor(counted, outer)
+        surprise = -np.log(np.maximum(scores, _TINY))
+        loss = np.where(is_label, surprise, np.float32(0)).sum() / self._divisor(counted, label.shape[0])
         return loss if self.outputs == 1 else (loss, softmax)
 
     def _divisor(self, counted: Array, outer: int) -> Any:
@@ -127,6 +123,16 @@ class SoftmaxWithLoss(LossLayer):
         if mode == "VALID":
             return np.maximum(counted.sum(), np.float32(1))
         return np.float32(max(1, {"FULL": prod(counted.shape), "BATCH_SIZE": outer, "NONE": 1}[mode]))
+
+
+def _labelled(x: Array, label: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Return scores (N, C, M) with the C classes of `axis`, labels (N, 1, M), and whether a class is the label."""
+    outer, classes, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+    labels = prod(label.shape)
+    need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
+    label = label.reshape(outer, 1, inner).astype(np.int32)
+    is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+    return x.reshape(outer, classes, inner), label, is_label
 
 
 @layer("Accuracy")
@@ -150,12 +156,7 @@ class Accuracy(Layer):
         axis = canonical(self.axis, x)
         classes = x.shape[axis]
         need(self.top_k <= classes, f"top_k must be at most {classes}, the number of labels, got {self.top_k}")
-        outer, inner = int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis + 1 :]))
-        labels = int(np.prod(label.shape))
-        need(labels == outer * inner, f"scores {tuple(x.shape)} need {outer * inner} labels, got {labels}")
-        scores = x.reshape(outer, classes, inner)
-        label = label.reshape(outer, 1, inner).astype(np.int32)
-        is_label = label == np.arange(classes, dtype=np.int32).reshape(1, classes, 1)
+        scores, label, is_label = _labelled(x, label, axis)
         if self.ignore_label is not None:
             is_label = is_label & (label != self.ignore_label)
         truth = np.where(is_label, scores, np.float32(0)).sum(axis=1, keepdims=True)

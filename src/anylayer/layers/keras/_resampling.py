@@ -60,10 +60,6 @@ def _areas(size: int, samples: int) -> Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)
 
 
-def _triangle(x: Array) -> Array:
-    return np.asarray(np.maximum(1 - x, 0))
-
-
 def _keys(x: Array) -> Array:
     near, far = ((1.5 * x - 2.5) * x) * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
     return np.asarray(np.where(x >= 2, 0, np.where(x >= 1, far, near)))
@@ -75,19 +71,15 @@ def _mitchell(x: Array) -> Array:
     return np.asarray(np.where(x >= 2, 0, np.where(x >= 1, far, near)))
 
 
-def _gaussian(x: Array) -> Array:
-    return np.asarray(np.exp(-(x**2) / (2 * 0.5**2)))
-
-
 def _lanczos(radius: float) -> Callable[[Array], Array]:
     return lambda x: np.where(x <= radius, np.sinc(x) * np.sinc(x / radius), 0)
 
 
 _KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
-    "bilinear": (_triangle, 1.0),
+    "bilinear": (lambda x: np.maximum(1 - x, 0), 1.0),
     "bicubic": (_keys, 2.0),
     "lanczos3": (_lanczos(3.0), 3.0),
     "lanczos5": (_lanczos(5.0), 5.0),
-    "gaussian": (_gaussian, 1.5),
+    "gaussian": (lambda x: np.exp(-(x**2) / (2 * 0.5**2)), 1.5),
     "mitchellcubic": (_mitchell, 2.0),
 }

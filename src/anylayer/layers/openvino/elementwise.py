@@ -14,10 +14,6 @@ from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer, dtype_of
 
 
-def _softsign(x: Array) -> Any:
-    return x / (x.dtype.type(1) + np.abs(x))
-
-
 def _hswish(x: Array) -> Any:
     one = x.dtype.type
     return x * np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
@@ -26,10 +22,6 @@ def _hswish(x: Array) -> Any:
 def _hsigmoid(x: Array) -> Any:
     one = x.dtype.type
     return np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
-
-
-def _mish(x: Array) -> Any:
-    return x * np.tanh(ops.softplus(x))
 
 
 operators(
@@ -54,7 +46,7 @@ operators(
         "HSwish": computes("x * min(max(x + 3, 0), 6) / 6", _hswish, "HSwish-4"),
         "Log": computes("the natural logarithm of x", np.log, "Log-1"),
         "LogicalNot": computes("whether x is false", np.logical_not, "LogicalNot-1"),
-        "Mish": computes("x * tanh(log(1 + exp(x)))", _mish, "Mish-4"),
+        "Mish": computes("x * tanh(log(1 + exp(x)))", lambda x: x * np.tanh(ops.softplus(x)), "Mish-4"),
         "Negative": computes("-x", np.negative, "Negative-1"),
         "ReLU": computes("max(x, 0)", ops.relu, "ReLU-1"),
         "Sigmoid": computes("the logistic function 1 / (1 + exp(-x))", ops.sigmoid, "Sigmoid-1"),
@@ -62,7 +54,7 @@ operators(
         "Sin": computes("the sine of x, in radians", np.sin, "Sin-1"),
         "Sinh": computes("the hyperbolic sine of x", np.sinh, "Sinh-1"),
         "SoftPlus": computes("log(1 + exp(x))", ops.softplus, "SoftPlus-4"),
-        "SoftSign": computes("x / (1 + |x|)", _softsign, "SoftSign-9"),
+        "SoftSign": computes("x / (1 + |x|)", lambda x: x / (x.dtype.type(1) + np.abs(x)), "SoftSign-9"),
         "Sqrt": computes("the square root of x", np.sqrt, "Sqrt-1"),
         "Tan": computes("the tangent of x, in radians", np.tan, "Tan-1"),
         "Tanh": computes("the hyperbolic tangent of x", np.tanh, "Tanh-1"),

@@ -60,17 +60,18 @@ def _write(x: Array, index: Array, item: Array) -> Any:
     )
     if not is_constant(index):
         return ops.scatter_nd(x, index.astype(np.int64).reshape(1, 1), item[None])
-    i = integer(index, "index")
-    need(0 <= i < x.shape[0], f"index {i} is not within the list of {x.shape[0]} elements")
+    i = _place(x, index)
     return np.concatenate([x[:i], item[None], x[i + 1 :]])
 
 
 def _read(x: Array, index: Array) -> Any:
-    if is_constant(index):
-        i = integer(index, "index")
-        need(0 <= i < x.shape[0], f"index {i} is not within the list of {x.shape[0]} elements")
-        return x[i]
-    return ops.gather(x, index, axis=0)
+    return x[_place(x, index)] if is_constant(index) else ops.gather(x, index, axis=0)
+
+
+def _place(x: Array, index: Array) -> int:
+    i = integer(index, "index")
+    need(0 <= i < x.shape[0], f"index {i} is not within the list of {x.shape[0]} elements")
+    return i
 
 
 def _set_item(x: Array, index: Array, item: Array, resize_if_index_out_of_bounds: bool) -> Any:

@@ -10,14 +10,17 @@ python/caffe/coord_map.py computes the same offsets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from anylayer.errors import LayerError, at, need
+from anylayer.errors import LayerError, at, given, need
 from anylayer.layer.bound import choose
 from anylayer.layer.contract import IDENTITY, AxisMap, PixelMap
 from anylayer.layer.registry import Definition
 from anylayer.network import Network, Node
+
+K = TypeVar("K", bound=Hashable)
+M = TypeVar("M")
 
 
 def align(network: Network, definitions: Mapping[str, Sequence[Definition]]) -> None:
@@ -68,25 +71,35 @@ def _between(
             )
         return [(name, step) for name in (producer.inputs[:1] if cls.aligned else producer.inputs)]
 
-    origin: dict[str, PixelMap] = {node.inputs[0]: IDENTITY}
-    frontier = [node.inputs[0]]
-    while frontier:
-        blob = frontier.pop()
-        for name, step in inputs_of(blob):
-            if name not in origin:
-                origin[name] = _compose(origin[blob], step)
-                frontier.append(name)
-    target: dict[str, PixelMap] = {node.inputs[1]: IDENTITY}
-    frontier = [node.inputs[1]]
-    while frontier:
-        blob = frontier.pop(0)
-        if blob in origin:
-            return _compose(target[blob], _inverse(origin[blob]))
-        for name, step in inputs_of(blob):
-            if name not in target:
-                target[name] = _compose(target[blob], step)
-                frontier.append(name)
-    raise LayerError("its two inputs have no common ancestor")
+    between = map_between(node.inputs[0], node.inputs[1], IDENTITY, inputs_of, _compose, _inverse)
+    return given(between, "its two inputs have no common ancestor")
+
+
+def map_between(
+    first: K,
+    second: K,
+    identity: M,
+    inputs_of: Callable[[K], Iterable[tuple[K, M]]],
+    compose: Callable[[M, M], M],
+    inverse: Callable[[M], M],
+) -> M | None:
+    """Return the map from the pixels of one blob to those of another, through their nearest common ancestor; None
+    where they have none. inputs_of: the blobs that a blob is computed from, each with the map between them.
+    """
+
+    def walk(start: K) -> Iterator[tuple[K, M]]:
+        """Yield a blob and those that it depends on, nearest first, each with the map from it to `start`."""
+        seen, waiting = {start}, [(start, identity)]
+        while waiting:
+            blob, pixels = waiting.pop(0)
+            yield blob, pixels
+            for name, step in inputs_of(blob):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append((name, compose(pixels, step)))
+
+    origin = dict(walk(first))
+    return next((compose(pixels, inverse(origin[blob])) for blob, pixels in walk(second) if blob in origin), None)
 
 
 def _compose(first: PixelMap, then: PixelMap) -> PixelMap:

@@ -17,7 +17,7 @@ from anylayer.errors import ConversionError, at, need, shortened
 from anylayer.layer import Enum, Field
 from anylayer.layer.fields import MISSING, TRUE_WORDS
 from anylayer.libraries.protobuf import DecodeError, descriptor_pb2, message_class, parse_text
-from anylayer.protobuf.binary import BYTES, MappedFile, tag, varint
+from anylayer.protobuf.binary import BYTES, MappedFile, as_list, tag, varint
 from anylayer.protobuf.proto_file import read_proto
 from anylayer.protobuf.schema import Schema, name_of
 from anylayer.readers._names import layer_place
@@ -77,7 +77,7 @@ def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iter
     """
     present = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
     for name in expected:
-        values = _as_sequence(expected[name])
+        values = as_list(expected[name])
         exists = name in present or not values
         rule = f"field '{path}{name}' is {_excerpt(expected[name])} in the source, but protobuf does not find it"
         need(exists, rule, ConversionError)
@@ -88,7 +88,7 @@ def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iter
             ConversionError,
         )
         read = list(value) if field.is_repeated else [value]
-        in_source = _as_sequence(expected[name])
+        in_source = as_list(expected[name])
         need(
             len(read) == len(in_source),
             f"field '{path}{name}' has {len(in_source)} values in the source, but protobuf reads {len(read)}",
@@ -104,10 +104,6 @@ def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iter
                 f"{_excerpt(_value(other, field))}",
                 ConversionError,
             )
-
-
-def _as_sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else [value]
 
 
 def _value(read: Any, field: Any) -> Any:

@@ -20,7 +20,7 @@ from anylayer.libraries.onnx import TensorProto, latest, onnx
 from anylayer.network import CHANNEL_ORDERS, MAX_RANK, Array, Network, Node, Subgraph, TensorType, as_written
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES
 from anylayer.readers._names import layer_place
-from anylayer.readers._order import computing_order
+from anylayer.readers._order import ordered
 from anylayer.readers.onnx.file import OnnxModel, Tensors, tensor_dtype
 
 Key = tuple[str, str, str]
@@ -439,17 +439,10 @@ def _declare(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
 
 
 def _in_computing_order(nodes: list[Node]) -> list[Node]:
-    """Return the nodes in computing order, which is the file's order if possible.
-
-    Raise NetworkError for a cycle.
-    """
+    """Return the nodes in computing order, which is the file's order if possible."""
     producer = {name: i for i, node in enumerate(nodes) for name in node.outputs}
     producers = {i: {producer[n] for n in node.inputs if n in producer} for i, node in enumerate(nodes)}
-    ordered = computing_order(producers)
-    if len(ordered) < len(nodes):
-        stuck = ", ".join(f"'{nodes[i].name}'" for i in sorted(producers.keys() - set(ordered)))
-        raise NetworkError(f"these nodes depend on each other in a cycle: {stuck[:200]}")
-    return [nodes[i] for i in ordered]
+    return [nodes[i] for i in ordered(producers, lambda i: nodes[i].name)]
 
 
 def _place_constants(network: Network, constants: Mapping[str, Array]) -> None:

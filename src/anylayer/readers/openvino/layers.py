@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from anylayer.errors import FileError, NetworkError, at, need, some
+from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.libraries.markup import Element
 from anylayer.network import MAX_RANK
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
-from anylayer.readers._order import computing_order
+from anylayer.readers._order import ordered
 
 OpenShape = tuple["int | None", ...]
 """A shape in which a dynamic size is None."""
@@ -164,13 +164,7 @@ def _port_index(layer: IrLayer, ports: list[Port], id: str, what: str, line: int
 def _in_computing_order(layers: list[IrLayer]) -> list[IrLayer]:
     """Return the layers in computing order, which is the file's order where possible."""
     producers = {layer: {port.source[0] for port in layer.inputs if port.source is not None} for layer in layers}
-    order = computing_order(producers)
-    if len(order) < len(layers):
-        sorted_layers = set(order)
-        stuck = [layer for layer in layers if layer not in sorted_layers]
-        names = some([f"'{layer.name}'" for layer in stuck], 5)
-        raise NetworkError(f"layers {names} depend on each other in a cycle")
-    return order
+    return ordered(producers, lambda layer: layer.name)
 
 
 def _name(layers: list[IrLayer]) -> None:

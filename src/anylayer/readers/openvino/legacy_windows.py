@@ -109,43 +109,30 @@ def parameter_params(shape: Sequence[int]) -> dict[str, Any]:
 def convolution(layer: LegacyLayer) -> None:
     """Translate Convolution. Kernels have shape (outputs, channels / group, *kernel)."""
     windows = LegacyWindows(layer)
-    outputs, group = layer.integer("output"), layer.integer("group", default=1)
-    channels = layer.shape()[1]
-    need(group > 0 and channels % group == 0, f"group={group} does not divide {channels} channels")
-    kernels = layer.weights((outputs, channels // group, *windows.kernel))
-    bias = layer.weights((outputs,), "biases", optional=True)
     pads, added = windows.symmetric_pads()
     counts = [(n + 2 * p - e) // s + 1 for n, p, e, s in zip(windows.size, pads, windows.extent, windows.stride)]
     exact = [
         (n + b + t - e) // s + 1
         for n, b, t, e, s in zip(windows.size, windows.begin, windows.end, windows.extent, windows.stride)
     ]
-    params = _params(windows, outputs, group, pads, bias is not None or not layer.blobs)
-    _add_sliced(layer, "Convolution", params, [kernels, bias], windows, (counts, added, exact))
+    _add_sliced(layer, "Convolution", pads, windows, (counts, added, exact))
 
 
 def deconvolution(layer: LegacyLayer) -> None:
     """Translate Deconvolution. Kernels have shape (channels, outputs / group, *kernel)."""
     windows = LegacyWindows(layer)
-    outputs, group = layer.integer("output"), layer.integer("group", default=1)
-    channels = layer.shape()[1]
-    need(group > 0 and outputs % group == 0, f"group={group} does not divide {outputs} channels")
-    kernels = layer.weights((channels, outputs // group, *windows.kernel))
-    bias = layer.weights((outputs,), "biases", optional=True)
     pads = [min(b, e) for b, e in zip(windows.begin, windows.end)]
     full = [s * (n - 1) + e for n, s, e in zip(windows.size, windows.stride, windows.extent)]
     counts = [f - 2 * p for f, p in zip(full, pads)]
     exact = [f - b - e for f, b, e in zip(full, windows.begin, windows.end)]
-    params = _params(windows, outputs, group, pads, bias is not None or not layer.blobs)
     begins = [b - p for b, p in zip(windows.begin, pads)]
-    _add_sliced(layer, "Deconvolution", params, [kernels, bias], windows, (counts, begins, exact))
+    _add_sliced(layer, "Deconvolution", pads, windows, (counts, begins, exact))
 
 
 def _add_sliced(
     layer: LegacyLayer,
     type_: str,
-    params: dict[str, Any],
-    blobs: Sequence[Array | None],
+    pads: list[int],
     windows: LegacyWindows,
     sizes: tuple[list[int], list[int], list[int]],
 ) -> None:
@@ -155,19 +142,14 @@ def _add_sliced(
     spatial sizes of the layer's output.
     """
     counts, begins, exact = sizes
-    out = list(windows.out)
-    need(exact == out, f"its windows make an output of {exact}, but the file states {out}")
-    if counts == exact:
-        layer.add(type_, params, blobs=blobs)
-        return
-    whole = layer.inner_name("whole")
-    layer.add(type_, params, outputs=[whole], blobs=blobs, name="whole")
-    batch, outputs = layer.out_shape()[0], params["convolution_param"]["num_output"]
-    slice_output(layer, whole, (batch, outputs, *counts), (0, 0, *begins), (batch, outputs, *exact))
-
-
-def _params(windows: LegacyWindows, outputs: int, group: int, pads: list[int], bias: bool) -> dict[str, Any]:
-    return {
+    outputs, group, channels = layer.integer("output"), layer.integer("group", default=1), layer.shape()[1]
+    first, second = (channels, outputs) if type_ == "Deconvolution" else (outputs, channels)
+    need(group > 0 and second % group == 0, f"group={group} does not divide {second} channels")
+    blobs = [
+        layer.weights((first, second // group, *windows.kernel)),
+        layer.weights((outputs,), "biases", optional=True),
+    ]
+    params = {
         "convolution_param": {
             "num_output": outputs,
             "kernel_size": windows.kernel,
@@ -175,9 +157,18 @@ def _params(windows: LegacyWindows, outputs: int, group: int, pads: list[int], b
             "pad": pads,
             "dilation": windows.dilation,
             "group": group,
-            "bias_term": int(bias),
+            "bias_term": int(blobs[1] is not None or not layer.blobs),
         }
     }
+    out = list(windows.out)
+    need(exact == out, f"its windows make an output of {exact}, but the file states {out}")
+    if counts == exact:
+        layer.add(type_, params, blobs=blobs)
+        return
+    whole = layer.inner_name("whole")
+    layer.add(type_, params, outputs=[whole], blobs=blobs, name="whole")
+    batch = layer.out_shape()[0]
+    slice_output(layer, whole, (batch, outputs, *counts), (0, 0, *begins), (batch, outputs, *exact))
 
 
 def pooling(layer: LegacyLayer) -> None:

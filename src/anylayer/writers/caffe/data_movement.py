@@ -11,6 +11,7 @@ import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import slice_cuts
+from anylayer.graph.operators import VIEWS
 from anylayer.network import Array
 from anylayer.ops._interpolation import as_matrix, interpolation_of, taps
 from anylayer.writers.caffe.affine import tile, tile_to_shape
@@ -25,11 +26,6 @@ from anylayer.writers.caffe.materialize import (
     slice_axis,
 )
 from anylayer.writers.caffe.views import AxisProduct, BlobView, with_size
-
-
-def _same(b: CaffeBuilder, op: Op) -> BlobView:
-    """Return the view of the input. The builder reshapes it to the output's shape."""
-    return b.view(op.inputs[0])
 
 
 def _cast(b: CaffeBuilder, op: Op) -> BlobView:
@@ -221,10 +217,6 @@ def _tile(b: CaffeBuilder, op: Op) -> BlobView:
     return view
 
 
-def _expand(b: CaffeBuilder, op: Op) -> BlobView:
-    return tile_to_shape(b, b.view(op.inputs[0]), tuple(int(n) for n in op.outputs[0].shape))
-
-
 def _resize(b: CaffeBuilder, op: Op) -> BlobView:
     view = b.view(op.inputs[0])
     coordinates = op["coordinate_transformation_mode"]
@@ -282,7 +274,8 @@ def _add_blocks(b: CaffeBuilder, op: Op, layer: str, x: BlobView, outputs: int, 
 
 
 DATA_MOVEMENT: dict[str, CaffeLowering] = {
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"), _same),
+    # the builder reshapes the view to the output's shape
+    **dict.fromkeys((*VIEWS, "Dropout"), lambda b, op: b.view(op.inputs[0])),
     "Cast": _cast,
     "Transpose": _transpose,
     "Concat": _concat,
@@ -290,7 +283,7 @@ DATA_MOVEMENT: dict[str, CaffeLowering] = {
     "Slice": _slice,
     "Gather": _gather,
     "Tile": _tile,
-    "Expand": _expand,
+    "Expand": lambda b, op: tile_to_shape(b, b.view(op.inputs[0]), tuple(map(int, op.outputs[0].shape))),
     "Resize": _resize,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,

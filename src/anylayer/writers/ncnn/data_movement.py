@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.facts import integers, padding_of, reduced_axes, slice_cuts
+from anylayer.graph.operators import VIEWS
 from anylayer.network import Shape
 from anylayer.writers._target import present, require
 from anylayer.writers.ncnn.builder import RANK, NcnnBuilder, NcnnLowering, without_batch
@@ -54,10 +55,6 @@ def _integers(op: Op, i: int, what: str) -> list[int]:
 def axes_of(op: Op) -> list[int]:
     """Return the axes of a reduction, counted from the first; all axes where it names none."""
     return present(reduced_axes(op), "computed axes, or no axes with noop_with_empty_axes")
-
-
-def _same_data(b: NcnnBuilder, op: Op) -> list[str]:
-    return [b.blob(op.inputs[0])]
 
 
 def _transpose(b: NcnnBuilder, op: Op) -> list[str]:
@@ -267,7 +264,7 @@ def _pixels(b: NcnnBuilder, op: Op, layer: str, mode: int) -> list[str]:
 
 
 DATA_MOVEMENT: dict[str, NcnnLowering] = {
-    **dict.fromkeys(("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"), _same_data),
+    **dict.fromkeys(VIEWS, lambda b, op: [b.blob(op.inputs[0])]),
     "Transpose": _transpose,
     "Concat": _concat,
     "Slice": _slice,
