@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-
-from anylayer.network import Function
 
 cv2: Any = None  # GENERATED: import cv2
 
@@ -28,7 +26,7 @@ class _Entry:
     """
 
     type: str
-    cls: Function
+    cls: Callable[..., Any]
     params: Sequence[dict[str, Any]]
     writes: bool
     weights: bool
