@@ -16,7 +16,7 @@ import pytest
 import anylayer
 from anylayer.errors import InputError, LayerError
 from anylayer.generators import opencv_python
-from anylayer.generators.opencv_python import literal
+from anylayer.generators.opencv_python import literal, typed
 from anylayer.network import Flag, Word
 from tests.generators.pytorch.test_examples import RUNS, example
 from tests.generators.pytorch.test_project import quoted
@@ -356,3 +356,13 @@ def test_text_of_the_network_does_not_become_code(attack: Path, tmp_path: Path) 
     imports = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert "import os" not in imports and opencv_python.OPTIONS == ("layer",)
     ast.parse((done.folder / "test_numpy_layers.py").read_text())
+
+
+def test_limits_of_fields_are_checked_in_the_module() -> None:
+    class Limited(typed._Layer):
+        size: int = typed._field(1, "uint32", 0, least=1, most=16)
+
+    assert Limited({"size": 16}, ()).size == 16
+    for size in (0, 17):
+        with pytest.raises(ValueError, match=f"size must be at .* got {size}"):
+            Limited({"size": size}, ())

@@ -15,4 +15,4 @@ test_rejects_tiles_that_make_huge_output = rejects(
     inputs=[X],
     text="tiles=1073741824 makes 4294967296 elements of (1, 2, 2), at most 2147483647",
 )
-test_rejects_tiles_of_0 = rejects("Tile", {"tiles": 0}, inputs=[X], text="tiles must be positive, got 0")
+test_rejects_tiles_of_0 = rejects("Tile", {"tiles": 0}, inputs=[X], text="tiles must be at least 1, got 0")

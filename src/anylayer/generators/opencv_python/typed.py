@@ -18,16 +18,16 @@ def _need(condition: object, message: str, kind: type[Exception] = ValueError) -
         raise kind(message)
 
 
-def _field(number: int, kind: str, default: Any = _MISSING, *, repeated: bool = False, **_: Any) -> Any:
+def _field(number: int, kind: str, default: Any = _MISSING, *, repeated: bool = False, **how: Any) -> Any:
     """Declare a parameter of a layer."""
-    return _Field(kind, default, repeated)
+    return _Field(kind, default, repeated, how.get("least"), how.get("most"))
 
 
 class _Field:
     """A declared parameter."""
 
-    def __init__(self, kind: str, default: Any, repeated: bool) -> None:
-        self.kind, self.default, self.repeated = kind, default, repeated
+    def __init__(self, kind: str, default: Any, repeated: bool, least: Any, most: Any) -> None:
+        self.kind, self.default, self.repeated, self.least, self.most = kind, default, repeated, least, most
 
     def read(self, name: str, params: dict[str, Any]) -> Any:
         """Return the value of the field, with its type."""
@@ -59,7 +59,10 @@ class _Layer:
         for cls in reversed(type(self).__mro__):
             for name, declared in vars(cls).items():
                 if isinstance(declared, _Field):
-                    setattr(self, name, declared.read(name, params))
+                    value, low, high = declared.read(name, params), declared.least, declared.most
+                    _need(low is None or value >= low, f"{name} must be at least {low}, got {value}")
+                    _need(high is None or value <= high, f"{name} must be at most {high}, got {value}")
+                    setattr(self, name, value)
         self.setup()
 
     def setup(self) -> None:

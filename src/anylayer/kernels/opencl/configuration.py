@@ -110,6 +110,12 @@ class CustomLayer:
         return f"{self.file}:{self.line}"
 
 
+def _read(path: Path, what: str) -> bytes:
+    size = path.stat().st_size
+    need(size <= _MAX_BYTES, f"{what} has {size} bytes, the limit is {_MAX_BYTES}", FileError)
+    return path.read_bytes()
+
+
 def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, CustomLayer]:
     """Return the layer types of a configuration file. Its sources may be in its own folder and in `folders`.
 
@@ -118,14 +124,9 @@ def read_configuration(path: Path, folders: Sequence[Path] = ()) -> dict[str, Cu
     file = str(path)
     with reading(file):
         need(path.is_file(), f"{file}: there is no such configuration of kernels", FileError)
-        size = path.stat().st_size
-        need(
-            size <= _MAX_BYTES,
-            f"{file}: the file has {size} bytes, the limit is {_MAX_BYTES}",
-            FileError,
-        )
+        content = _read(path, f"{file}: the file")
         with at(file):
-            elements = parse_sequence(path.read_bytes(), _LIMITS)
+            elements = parse_sequence(content, _LIMITS)
             need(elements, "there is no <CustomLayer> in the file", FileError)
     layers: dict[str, CustomLayer] = {}
     for element in elements:
@@ -231,14 +232,8 @@ class _LayerReader:
         with self._at(element), reading(name):
             path = self._inside(name, f"source {name}")
             need(path.is_file(), f"there is no source {name} in {self.home}", FileError)
-            size = path.stat().st_size
-            need(
-                size <= _MAX_BYTES,
-                f"source {name} has {size} bytes, the limit is {_MAX_BYTES}",
-                FileError,
-            )
             try:
-                text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
+                text = _read(path, f"source {name}").removeprefix(b"\xef\xbb\xbf").decode()
             except UnicodeDecodeError as error:
                 raise FileError(f"source {name} is not UTF-8 at byte {error.start}") from None
             need("\0" not in text, f"source {name} has a NUL character", FileError)

@@ -264,7 +264,6 @@ def _channel_norm(x: Array) -> Any:
 
 
 def _grn(x: Array, bias: float) -> Any:
-    need(bias >= 0, f"bias must not be negative, got {bias:g}")
     need(2 <= len(x.shape) <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
     return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(bias))
 
@@ -300,7 +299,7 @@ operators(
             "openvinotoolkit/training_toolbox_caffe "
             "src/caffe/layers/grn_layer.cpp", "(N, C, H, W) to the same shape.",
             reads("grn_param", {"model-optimizer": 213}, elementwise=True),
-            bias=field(1, "float", 1.0, doc="added to the sum of squares; not negative")),
+            bias=field(1, "float", 1.0, least=0, doc="added to the sum of squares")),
         "MVN": row(
             "Compute (x - mean) / (standard deviation + eps) of each sample, per channel or over all channels.",
             _mvn, "BVLC/caffe src/caffe/layers/mvn_layer.cpp",

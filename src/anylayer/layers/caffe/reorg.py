@@ -140,7 +140,6 @@ class PassThrough(ReorgAscend):
 
 def _shuffle(x: Array, upscale_factor: int) -> Array:
     (h, w), r = plane_of(x), upscale_factor
-    need(r > 1, f"upscale_factor must be at least 2, got {r}")
     need(x.shape[1] % r**2 == 0, f"upscale_factor={r} squared does not divide {x.shape[1]} channels")
     need_plane(h * r, w * r)
     return ops.depth_to_space(x, r, mode="CRD")
@@ -154,7 +153,7 @@ operators(
             "wj1tr0y/gait_extractor src/caffe/layers/pixel_shuffle_layer.cpp",
             "(N, C * r * r, H, W) to (N, C, H * r, W * r). Pixel (dy, dx) of a block of channel c comes from "
             "channel c * r * r + dy * r + dx (arXiv 1609.05158).", {"message": "pixel_shuffle_param"},
-            upscale_factor=field(1, "int32", doc="the output's size over the input's; at least 2")),
+            upscale_factor=field(1, "int32", least=2, doc="the output's size over the input's")),
         "Reorg3d": row(
             "Move pixels into channels, keeping the channels of a pixel together (Darknet of AlexeyAB).",
             lambda x, stride, reverse: into_pixels(x, stride) if reverse else into_channels(x, stride),

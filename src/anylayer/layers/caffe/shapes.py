@@ -237,7 +237,6 @@ _MAX_VALUES = 2**31 - 1  # elements of a blob in Caffe's blob.cpp
 
 
 def _tile(x: Array, axis: int, tiles: int) -> Array:
-    need(tiles > 0, f"tiles must be positive, got {tiles}")
     axis, count = canonical(axis, x), prod(d for d in x.shape if isinstance(d, int)) * tiles
     need(
         count <= _MAX_VALUES,
@@ -295,7 +294,7 @@ operators(
         "Tile": row("Repeat the input `tiles` times along `axis`.", _tile,
             "BVLC/caffe src/caffe/layers/tile_layer.cpp", body=reads("tile_param", 138),
             axis=field(1, "int32", 1, doc="axis to repeat along"),
-            tiles=field(2, "int32", doc="number of copies")),
+            tiles=field(2, "int32", least=1, doc="number of copies")),
         "Transpose": row("Permute the axes: output axis i is input axis dim[i].", _transpose,
             "tianzhi0549/caffe (CTPN) src/caffe/layers/transpose_layer.cpp", body={"message": "transpose_param"},
             dim=field(1, "int32", repeated=True, doc="all axes of the input, in the order of the output")),

@@ -218,7 +218,6 @@ class UpsampleTo(Layer):
 
 def _darknet(x: Array, stride: int) -> Array:
     plane_of(x)
-    need(stride >= 1, f"stride must be at least 1, got {stride}")
     return x if stride == 1 else repeat_pixels(x, stride, stride)
 
 
@@ -229,7 +228,7 @@ operators(
         "UpsampleDarknet": row("Repeat each pixel `stride` x `stride` times.", _darknet,
             details="(N, C, H, W) to (N, C, H * stride, W * stride).",
             body=reads("upsample_darknet_param", {"": 209, "synopsys": 209}),
-            stride=field(1, "int32", 1, doc="number of repetitions of each pixel in both directions")),
+            stride=field(1, "int32", 1, least=1, doc="number of repetitions of each pixel in both directions")),
     },
     __module__=__name__,
 )  # fmt: skip

@@ -185,24 +185,10 @@ _KERAS: dict[str, Function | OperatorType] = {
     "LogSoftmax": _over_all_elements(FUNCTIONS["log_softmax"]),
     # reductions
     **{
-        name: _reduction(getattr(np, name.lower()))
-        for name in [
-            "Mean",
-            "Max",
-            "Min",
-            "Var",
-            "Std",
-            "Median",
-            "Ptp",
-            "Nansum",
-            "Nanmean",
-            "Nanmax",
-            "Nanmin",
-            "Amax",
-            "Amin",
-            "All",
-            "Any",
-        ]
+        name: _reduction(function)
+        for name, function in _named_alike(
+            vars(np), "Mean Max Min Var Std Median Ptp Nansum Nanmean Nanmax Nanmin Amax Amin All Any"
+        ).items()
     },
     "Sum": _total(np.sum),
     "Prod": _total(np.prod),

@@ -118,7 +118,9 @@ def _slice_of_concat(new: Rewriter, o: Op) -> list[Value] | None:
     return parts if len(parts) == 1 else new.emit(o, "Concat", parts, axis=axis)
 
 
-def _without_neutral(new: Rewriter, o: Op) -> list[Value] | None:
+@rule("Sub", "Mul", "Div")
+def _neutral_operand(new: Rewriter, o: Op) -> list[Value] | None:
+    """Replace x - 0, x * 1 and x / 1 by x."""
     if not new.is_float32(o):
         return None
     pairs = [o.inputs, o.inputs[::-1]] if o.op in ("Add", "Mul") else [o.inputs]
@@ -130,13 +132,7 @@ def _without_neutral(new: Rewriter, o: Op) -> list[Value] | None:
     return None
 
 
-@rule("Sub", "Mul", "Div")
-def _neutral_operand(new: Rewriter, o: Op) -> list[Value] | None:
-    """Replace x - 0, x * 1 and x / 1 by x."""
-    return _without_neutral(new, o)
-
-
 @rule("Add", kind="faster", figure="saves a pass over the array")
 def _zero_added(new: Rewriter, o: Op) -> list[Value] | None:
     """Replace x + 0 by x, except before a division by it. Only the sign of zeros can differ."""
-    return None if o.outputs[0] in new.before_divisors else _without_neutral(new, o)
+    return None if o.outputs[0] in new.before_divisors else _neutral_operand(new, o)

@@ -250,10 +250,9 @@ def normalize(layer: LegacyLayer) -> None:
     layer.add("Normalize", {"norm_param": params}, blobs=[scale])
 
 
-def shuffle_channels(layer: LegacyLayer) -> None:
-    """Translate ShuffleChannels to ShuffleChannel."""
+def _groups(layer: LegacyLayer) -> int:
     need(layer.integer("axis", default=1) == 1, "only axis 1 is supported")
-    layer.add("ShuffleChannel", {"shuffle_channel_param": {"group": layer.integer("group", default=1)}})
+    return layer.integer("group", default=1)
 
 
 def log_softmax(layer: LegacyLayer) -> None:
@@ -389,7 +388,7 @@ TYPES: dict[str, Callable[[LegacyLayer], None]] = {
     "MVN": SameFields("MVN", "mvn_param", ("normalize_variance", "across_channels", "eps")),
     "GRN": SameFields("GRN", "grn_param", ("bias",)),
     "ArgMax": SameFields("ArgMax", "argmax_param", ("axis", "out_max_val", "top_k")),
-    "ShuffleChannels": shuffle_channels,
+    "ShuffleChannels": SameFields("ShuffleChannel", "shuffle_channel_param", computed={"group": _groups}),
     "Dropout": SameFields("Split", dropped=("dropout_ratio", "scale_train", "ratio")),
     "Copy": SameFields("Split"),
     "Const": const,
