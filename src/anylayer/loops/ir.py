@@ -7,7 +7,7 @@ variables, sizes and numbers that are read from data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,16 @@ class Scalar:
     dtype: np.dtype[Any]
     args: tuple[Scalar, ...] = ()
     data: Any = None
+
+    @property
+    def expression(self) -> Expression | None:
+        """The value of an index, or the position of the element that is loaded."""
+        return self.data[1] if self.op == "load" else self.data if self.op == "index" else None
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of the symbols in its expression."""
+        return frozenset() if self.expression is None else self.expression.symbols
 
 
 @dataclass(slots=True, eq=False)
@@ -229,8 +239,6 @@ class Loop:
 
 
 Statement = Comment | Store | Set | Sort | Suppress | If | Repeat | Let | Loop
-ROUTINES = (Sort, Suppress)
-"""Statements that call a function with loops of its own."""
 
 
 @dataclass(slots=True)
@@ -313,13 +321,9 @@ def atoms_of(e: Expression) -> Iterator[Atom]:
 
 def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
     """Yield the scalars that statements use, including those inside loops."""
-    for s in statements:
-        if isinstance(s, (Loop, Repeat)):
-            yield from () if isinstance(s, Loop) else (x for x in (s.limit, s.condition) if x is not None)
-            yield from scalars_of(s.body)
-        elif not isinstance(s, (Comment, *ROUTINES)):
-            yield s.condition if hasattr(s, "condition") else s.value
-            yield from scalars_of(getattr(s, "body", ()))
+    for s in all_statements(statements):
+        found = (getattr(s, name, None) for name in ("value", "limit", "condition"))
+        yield from (x for x in found if x is not None)
 
 
 def all_statements(statements: Sequence[Any]) -> Iterator[Any]:
@@ -334,24 +338,27 @@ def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
     return (s for s in all_statements(statements) if isinstance(s, Store))
 
 
-def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> set[Scalar]:
+def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> list[Scalar]:
     """Return the scalars that statements compute. data: maps symbols to the scalars that they stand for."""
-    seen: set[Scalar] = set()
-    offsets = [s.offset for s in stores_of(statements)]
-    pending = [*scalars_of(statements), *(data[name] for e in offsets for name in e.symbols if name in data)]
+    places = (x for s in stores_of(statements) for x in behind(s.offset.symbols, data))
+    return with_operands([*scalars_of(statements), *places], data)
+
+
+def with_operands(scalars: Iterable[Scalar], data: Mapping[str, Scalar]) -> list[Scalar]:
+    """Return scalars, and those that they are computed from."""
+    found: dict[Scalar, None] = {}
+    pending = [*scalars]
     while pending:
         x = pending.pop()
-        if x not in seen:
-            seen.add(x)
-            inner = x.data[1] if x.op == "load" else x.data
-            names = inner.symbols if isinstance(inner, Expression) else ()
-            pending += [*x.args, *(data[name] for name in names if name in data)]
-    return seen
+        if x not in found:
+            found[x] = None
+            pending += [*x.args, *behind(x.symbols, data)]
+    return list(found)
 
 
-def routines_of(statements: Sequence[Any]) -> Iterator[Sort | Suppress]:
-    """Yield the sorts and NMS among statements, including those inside loops."""
-    return (s for s in all_statements(statements) if isinstance(s, ROUTINES))
+def behind(symbols: Iterable[str], data: Mapping[str, Scalar]) -> list[Scalar]:
+    """Return the scalars that symbols stand for."""
+    return [data[name] for name in sorted(symbols) if name in data]
 
 
 def nested(

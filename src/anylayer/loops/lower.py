@@ -41,7 +41,7 @@ from anylayer.loops.ir import (
     LoopProgram,
     Statement,
     Store,
-    routines_of,
+    all_statements,
     stores_of,
     used_scalars,
 )
@@ -99,7 +99,7 @@ def lower(source: Graph | Opened, *, by_element: bool = False, selects: bool = F
             low.body.append(Store(low.all[-1], constant(i), low.scalars.local(local)))
     scalars = used_scalars(low.body, low.scalars.data)
     used = {s.buffer for s in stores_of(low.body)} | {x.data[0] for x in scalars if x.op == "load"}
-    used |= {b for s in routines_of(low.body) for b in s.buffers}
+    used |= {b for s in all_statements(low.body) for b in getattr(s, "buffers", ())}
     limited = {s for x in scalars if x.data == NEAR for s in low.scalars.limited_by(x)}
     return LoopProgram(
         inputs,

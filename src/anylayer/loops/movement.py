@@ -13,7 +13,21 @@ from anylayer.graph.facts import padding_of
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.loops.composites import is_checked
-from anylayer.loops.ir import BOOL, INT, Buffer, If, Local, Loop, Scalar, Set, Statement, Store, extremum, nested
+from anylayer.loops.ir import (
+    BOOL,
+    INT,
+    Buffer,
+    If,
+    Local,
+    Loop,
+    Scalar,
+    Set,
+    Statement,
+    Store,
+    behind,
+    extremum,
+    nested,
+)
 from anylayer.loops.lowering import (
     Index,
     Lowering,
@@ -241,7 +255,7 @@ def _gather(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     size = size_of(x.shape[axis])
     place = position(low, indices, index[axis : axis + rank], size)
     element = low.element(x, [*index[:axis], place, *index[axis + rank :]])
-    checks = low.scalars.behind(place) if size.constant == 1 else ()
+    checks = behind(place.symbols, low.scalars.data) if size.constant == 1 else ()
     for check in checks:  # an index that can only be 0 may be left out of the position, but must still be checked
         inside = low.scalars.call("ge", BOOL, check, low.scalars.const(0, INT))
         element = low.scalars.call("where", element.dtype, inside, element, low.scalars.const(0, element.dtype))

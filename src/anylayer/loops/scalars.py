@@ -18,13 +18,13 @@ from anylayer.loops.ir import (
     If,
     Local,
     Loop,
-    Return,
     Scalar,
     Statement,
     Store,
     atoms_of,
-    scalars_of,
+    stores_of,
     used_scalars,
+    with_operands,
 )
 from anylayer.loops.space import Space
 from anylayer.network import MAX_VALUES
@@ -242,10 +242,6 @@ class Scalars:
                     return row, column, width.data
         return None
 
-    def behind(self, e: Any) -> list[Scalar]:
-        """Return the scalars that the symbols of an expression stand for; [] for anything else."""
-        return [self.data[s] for s in e.symbols if s in self.data] if isinstance(e, Expression) else []
-
     def named(self, x: Scalar, size: Expression) -> Expression:
         """Return the symbol of a scalar that is an index from 0 to size - 1."""
         if x.op == "index":
@@ -313,28 +309,11 @@ def loops_by_condition(statements: Sequence[Statement], scalars: Scalars) -> lis
 
 def _read(x: Scalar, scalars: Scalars) -> set[Any]:
     """Return the buffers, and the names of variables, from which a scalar is computed."""
-    used = used_scalars([Return(x)], scalars.data)
-    loads = [x.data for x in used if x.op == "load"]
-    indices = [*(offset for _, offset in loads), *(x.data for x in used if x.op == "index")]
-    return {*(buffer for buffer, _ in loads), *(name for e in indices for name in e.symbols)}
+    used = with_operands([x], scalars.data)
+    return {*(x.data[0] for x in used if x.op == "load"), *(name for x in used for name in x.symbols)}
 
 
 def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
     """Return the different index expressions that statements compute."""
-    expressions: dict[Expression, None] = {s.offset: None for s in statements if isinstance(s, Store)}
-    seen: set[Scalar] = set()
-    pending = list(scalars_of(statements))
-    visited = 0
-    while pending or visited < len(expressions):
-        for e in list(expressions)[visited:]:
-            pending += scalars.behind(e)
-        visited = len(expressions)
-        while pending:
-            x = pending.pop()
-            if x not in seen:
-                seen.add(x)
-                pending += x.args
-                expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-                if expression is not None:
-                    expressions[expression] = None
-    return list(expressions)
+    found = [x.expression for x in used_scalars(statements, scalars.data)]
+    return [*dict.fromkeys([*(s.offset for s in stores_of(statements)), *(e for e in found if e is not None)])]

@@ -9,8 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anylayer.graph.expressions import Expression
-from anylayer.loops.ir import Branch, Comment, If, Let, Loop, LoopProgram, Repeat, Scalar, Set, Statement, Store
+from anylayer.loops.ir import (
+    Branch,
+    Comment,
+    If,
+    Let,
+    Loop,
+    LoopProgram,
+    Repeat,
+    Scalar,
+    Set,
+    Statement,
+    Store,
+    behind,
+)
 
 _Path = list[tuple[list[Any], Any]]
 """The bodies around a statement, outermost first, each with the statement of it that leads inside."""
@@ -75,16 +87,11 @@ class _Scheduler:
             return [leaf.condition if isinstance(leaf, If) else leaf.limit]
         scalars = [leaf.value]
         if isinstance(leaf, Store):
-            scalars += self.of_expression(leaf.offset)
+            scalars += behind(leaf.offset.symbols, self.program.data)
         return scalars
 
-    def of_expression(self, e: Expression) -> list[Scalar]:
-        """Return the scalars that the symbols of an expression stand for."""
-        return [self.program.data[s] for s in sorted(e.symbols) if s in self.program.data]
-
     def parts(self, x: Scalar) -> list[Scalar]:
-        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-        return [*x.args, *(self.of_expression(expression) if expression is not None else ())]
+        return [*x.args, *behind(x.symbols, self.program.data)]
 
     def count_uses(self, x: Scalar, seen: set[Scalar]) -> None:
         self.uses[x] = self.uses.get(x, 0) + 1
@@ -104,11 +111,8 @@ class _Scheduler:
         """Return the depth of the outermost loop body in which a scalar can be computed."""
         if self.reads_local(x):
             return len(path) - 1
-        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
-        innermost = (
-            max((self.bodies.get(s, 0) for s in expression.symbols), default=0) if expression is not None else 0
-        )
-        return max([innermost, *(self.depth(part, path) for part in self.parts(x))])
+        bodies = [self.bodies.get(s, 0) for s in x.symbols]
+        return max([0, *bodies, *(self.depth(part, path) for part in self.parts(x))])
 
     def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
         """Add a Let for a scalar that is used at depth `at`, and for its operands, where they need one."""
@@ -125,10 +129,9 @@ class _Scheduler:
                 self.top.add(x)
             inner = depth
             self.named.add((id(body), x))
-        expression = x.data[1] if x.op == "load" else x.data if x.op == "index" else None
         for part in x.args:
             self.visit(part, path, inner)
-        for part in self.of_expression(expression) if expression is not None else ():
+        for part in behind(x.symbols, self.program.data):
             self.visit(part, path, inner, True)
         if wants or is_index:
             self.count += 1
