@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -37,12 +36,11 @@ from anylayer.loops.printer import (
     ATOM,
     INDENT,
     INFIX,
-    PER_LINE,
     Printer,
     identifier,
     rounds_inside,
     split_rounds,
-    unwrapped,
+    table_lines,
 )
 from anylayer.loops.schedule import scheduled
 from anylayer.network import Array
@@ -125,15 +123,9 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
         return f"std::numeric_limits<{kind}>::quiet_NaN()"
     if math.isinf(x):
         return f"{'-' if x < 0 else ''}std::numeric_limits<{kind}>::infinity()"
-    text = (
-        np.format_float_positional(x, trim="-")
-        if 1e-4 <= abs(x) < 1e7
-        else repr(x.item() if kind == "double" else x)
-    )
-    text = np.format_float_scientific(x, trim="-") if not 1e-4 <= abs(x) < 1e7 and x != 0 else text
-    text = "0" if x == 0 else text
+    short = x == 0 or 1e-4 <= abs(x) < 1e7
+    text = (np.format_float_positional if short else np.format_float_scientific)(x, trim="-")
     text = text if any(c in text for c in ".e") else f"{text}.0"
-    text = f"-{text}" if x == 0 and math.copysign(1, x) < 0 else text
     return (f"({text}{{}})" if text.startswith("-") else text + "{}").format("f" if kind == "float" else "")
 
 
@@ -171,7 +163,6 @@ class _Printer(Printer):
         self.sizes = {s: identifier(s, i) for i, s in enumerate(program.sizes)}
         names = {**self.sizes, **{symbol: local.name for symbol, (local, _) in program.counts.items()}}
         super().__init__(program, describe, Arithmetic(program, names, _FORMS))
-        self.parallel = False
 
     def number(self, value: Any, dtype: np.dtype[Any]) -> str:
         return number(value, dtype)
@@ -207,44 +198,31 @@ class _Printer(Printer):
             if b.kind == "temporary":
                 self.temporary(b)
         self.statements(scheduled(self.program))
-        heads = [*self.pointers(self.program.inputs, "const "), *self.pointers(self.program.outputs, "")]
-        more = [f"const {TYPES[b.dtype.name]}* {b.name}" for b in large]
-        blobs = [b for b in self.program.buffers if b.kind == "blob"]
-        more += [f"const {TYPES[b.dtype.name]}* {b.name}" for b in blobs]
-        more += [f"int64_t {s}" for s in self.sizes.values()]
-        more += [f"double {param}" for param, _ in self.program.params]
-        used = "parallel" if self.parallel else "/* parallel */"
-        words = set(re.findall(r"\w+", "\n".join(self.lines)))
-        parameters = ", ".join(
-            [*map(partial(_without_unused_name, words), [*heads, *more]), f"const Parallel& {used}"]
-        )
+        program, blobs = self.program, [b for b in self.program.buffers if b.kind == "blob"]
+        arrays: list[tuple[str, Sequence[Argument | Buffer]]]
+        arrays = [("const ", program.inputs), ("", program.outputs), ("const ", [*large, *blobs])]
+        parameters = [f"{const}{TYPES[a.dtype.name]}* {a.name}" for const, some in arrays for a in some]
+        parameters += [f"int64_t {s}" for s in self.sizes.values()]
+        parameters += [f"double {param}" for param, _ in program.params]
+        words = _words("\n".join(self.lines))
+        named = [_without_unused_name(words, one) for one in (*parameters, "const Parallel& parallel")]
         flag = [f"{INDENT}std::atomic<bool> valid(true);", f"{INDENT}uint64_t outside = 0;"]
-        flag = flag if self.program.checks else []
-        last = f"{INDENT}return {'valid && !(outside >> 63)' if self.program.checks else 'true'};"
-        lines = [
-            "template <class Parallel>",
-            f"static bool {name}({parameters}) {{",
-            *flag,
-            *self.lines,
-            last,
-            "}",
-        ]
+        last = f"{INDENT}return {'valid && !(outside >> 63)' if program.checks else 'true'};"
+        head = ["template <class Parallel>", f"static bool {name}({', '.join(named)}) {{"]
+        lines = [*head, *(flag if program.checks else ()), *self.lines, last, "}"]
         return CppFunction(
             name,
             "\n".join(lines) + "\n",
-            self.program.inputs,
-            self.program.outputs,
+            program.inputs,
+            program.outputs,
             [(b.name, b.data) for b in large if b.data is not None],
             self.sizes,
-            [(self.arithmetic.condition(g), str(g)) for g in self.program.conditions],
+            [(self.arithmetic.condition(g), str(g)) for g in program.conditions],
             self.arithmetic,
             [int(b.name.removeprefix("blob")) for b in blobs],
-            [param for _, param in self.program.params],
-            list(self.program.counts),
+            [param for _, param in program.params],
+            list(program.counts),
         )
-
-    def pointers(self, arguments: Sequence[Argument], const: str) -> list[str]:
-        return [f"{const}{TYPES[a.dtype.name]}* {a.name}" for a in arguments]
 
     def temporary(self, b: Buffer) -> None:
         largest = {name: constant(size) for name, (_, size) in self.program.counts.items()}
@@ -271,15 +249,13 @@ class _Printer(Printer):
                 self.combined(s, names[0], text)
                 return
             head, end = f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", "}"
-            if self.is_independent(s.var, s.body):
-                width = self.width_of_vectors(s)
-                if width:
-                    head, end = f"in_vectors<{width}>({text}, [&](int64_t {names[0]})", "});"
-                else:
-                    self.line("INDEPENDENT")
+            width = self.width_of_vectors(s)
+            if width:
+                head, end = f"in_vectors<{width}>({text}, [&](int64_t {names[0]})", "});"
+            else:
+                self.independent(s.var, s.body)
             self.block(head, s.body, variables=1, end=end)
             return
-        self.parallel = True
         counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
         checks = self.checks(s.body)
         captures = "=, &valid" if checks else "="
@@ -325,6 +301,8 @@ class _Printer(Printer):
         """Return the number of iterations that one vector instruction computes, for an independent loop of which
         compilers would compute several iterations one by one. Return 0 for others.
         """
+        if not self.is_independent(s.var, s.body):
+            return 0
         extent, stores = s.extent.constant or 0, [one for one in s.body if isinstance(one, Store)]
         used = used_scalars(s.body, self.program.data)
         sizes = [one.buffer.dtype.itemsize for one in stores] + [x.dtype.itemsize for x in used if x.op == "load"]
@@ -436,10 +414,8 @@ def _is_bound(x: Scalar) -> bool:
 
 def table_text(name: str, dtype: np.dtype[Any], array: Array) -> str:
     """Return a constant array as a C++ definition."""
-    values = [unwrapped(number(v, dtype)) for v in np.asarray(array).reshape(-1).tolist()]
-    rows = [", ".join(values[i : i + PER_LINE]) for i in range(0, len(values), PER_LINE)]
-    body = "".join(f"{INDENT}{row},\n" for row in rows)
-    return f"static const {TYPES[dtype.name]} {name}[{len(values)}] = {{\n{body}}};\n"
+    values = [number(v, dtype) for v in np.asarray(array).reshape(-1).tolist()]
+    return "\n".join([*table_lines(f"static const {TYPES[dtype.name]} {name}", values), ""])
 
 
 # ---- the fixed part of C++ files: includes, and the functions that loops call

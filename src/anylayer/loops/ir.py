@@ -98,15 +98,27 @@ class Local:
 # ---------------------------------------------------------------------- statements
 
 
+class Statement:
+    """The base class of statements."""
+
+    __slots__ = ()
+
+    @property
+    def scalars(self) -> list[Scalar]:
+        """The scalars that it uses itself, apart from those of its body."""
+        found = (getattr(self, name, None) for name in ("value", "limit", "condition"))
+        return [x for x in found if x is not None]
+
+
 @dataclass(slots=True, eq=False)
-class Comment:
+class Comment(Statement):
     """A line of text for the reader."""
 
     text: str
 
 
 @dataclass(slots=True, eq=False)
-class Store:
+class Store(Statement):
     """Write a scalar to an element of a buffer. `how` is "" to assign it, or "add", "mul", "min", "max" to combine
     it with the old value.
     """
@@ -118,7 +130,7 @@ class Store:
 
 
 @dataclass(slots=True, eq=False)
-class Set:
+class Set(Statement):
     """Write a scalar to a local: declare it (`how` is "="), assign to it (""), or combine both as in Store.
 
     "ArgMax" and "ArgMin", directly inside a loop, write the number of the iteration with the first largest or
@@ -131,7 +143,7 @@ class Set:
 
 
 @dataclass(slots=True, eq=False)
-class Sort:
+class Sort(Statement):
     """Sort a row of `size` elements, and store its first `count` elements and their positions in the row.
 
     Equal elements keep their order; NaN is larger than any number. The row begins at `start` of `source`, and its
@@ -155,7 +167,7 @@ class Sort:
 
 
 @dataclass(slots=True, eq=False)
-class Suppress:
+class Suppress(Statement):
     """Apply NMS to boxes (N, P, 4) with scores (N, C, P), as `ops.nms` does.
 
     `sizes` are (N, C, P). `rows` gets the selected boxes, padded with -1, and `count` their number. A box is
@@ -178,14 +190,14 @@ class Suppress:
 
 
 @dataclass(slots=True, eq=False)
-class Return:
+class Return(Statement):
     """Return a scalar from the helper function that a printer writes for the body of a loop."""
 
     value: Scalar
 
 
 @dataclass(slots=True, eq=False)
-class If:
+class If(Statement):
     """Run `body` where a condition holds."""
 
     condition: Scalar
@@ -198,7 +210,7 @@ class Branch(If):
 
 
 @dataclass(slots=True, eq=False)
-class Repeat:
+class Repeat(Statement):
     """Run `body` while a condition holds, at most `limit` times. `var` is the number of the iteration.
 
     Only the last statements of the body write values that the next iteration reads.
@@ -211,7 +223,7 @@ class Repeat:
 
 
 @dataclass(slots=True, eq=False)
-class Let:
+class Let(Statement):
     """Assign a scalar to a named variable, because it is used more than once or is loop-invariant."""
 
     name: str
@@ -219,7 +231,7 @@ class Let:
 
 
 @dataclass(slots=True, eq=False)
-class Loop:
+class Loop(Statement):
     """Repeat `body` for each value of a variable from 0 to `extent` - 1.
 
     The iterations of a parallel loop may run in any order. `more` lists (variable, extent) of the loops directly
@@ -236,9 +248,6 @@ class Loop:
     def variables(self) -> list[str]:
         """All variables, the outermost first."""
         return [self.var, *(name for name, _ in self.more)]
-
-
-Statement = Comment | Store | Set | Sort | Suppress | If | Repeat | Let | Loop
 
 
 @dataclass(slots=True)
@@ -319,13 +328,6 @@ def atoms_of(e: Expression) -> Iterator[Atom]:
                         yield from atoms_of(argument)
 
 
-def scalars_of(statements: Sequence[Any]) -> Iterator[Scalar]:
-    """Yield the scalars that statements use, including those inside loops."""
-    for s in all_statements(statements):
-        found = (getattr(s, name, None) for name in ("value", "limit", "condition"))
-        yield from (x for x in found if x is not None)
-
-
 def all_statements(statements: Sequence[Any]) -> Iterator[Any]:
     """Yield the statements and those inside them, for example the body of a loop after the loop itself."""
     for s in statements:
@@ -340,8 +342,9 @@ def stores_of(statements: Sequence[Any]) -> Iterator[Store]:
 
 def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> list[Scalar]:
     """Return the scalars that statements compute. data: maps symbols to the scalars that they stand for."""
-    places = (x for s in stores_of(statements) for x in behind(s.offset.symbols, data))
-    return with_operands([*scalars_of(statements), *places], data)
+    scalars = [x for s in all_statements(statements) for x in s.scalars]
+    scalars += [x for s in stores_of(statements) for x in behind(s.offset.symbols, data)]
+    return with_operands(scalars, data)
 
 
 def with_operands(scalars: Iterable[Scalar], data: Mapping[str, Scalar]) -> list[Scalar]:

@@ -22,21 +22,9 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import (
-    INT,
-    Buffer,
-    Comment,
-    Local,
-    Scalar,
-    Statement,
-    Store,
-    behind,
-    nested,
-    substituted,
-    with_operands,
-)
+from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, substituted
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
-from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition
+from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition, read_by
 from anylayer.loops.space import Space
 from anylayer.network import Array
 
@@ -360,9 +348,7 @@ class Lowering:
 
     def _depth(self, index: Sequence[Expression]) -> int:
         """Return the depth of the innermost loop body whose variables or locals an index depends on."""
-        names = {s for e in index for s in e.symbols}
-        for x in with_operands(behind(names, self.scalars.data), self.scalars.data):
-            names |= {x.data.name} if x.op == "local" else x.symbols
+        names = read_by(map(self.scalars.index, index), self.scalars)
         return max((i for i, scope in enumerate(self._scopes) if scope.names & names), default=0)
 
     def shared(self, loops: Sequence[tuple[str, Expression]], inner: list[Statement]) -> list[Statement]:

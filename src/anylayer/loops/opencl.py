@@ -203,9 +203,7 @@ class _OpenCLPrinter(Printer):
         return f"(bool){place}" if buffer.dtype.kind == "b" else place
 
     def stored(self, buffer: Buffer, value: str) -> str:
-        if self.program.checks:
-            return f"valid ? {value} : NAN"
-        return value
+        return f"valid ? {value} : NAN" if self.program.checks else value
 
     # -------------------------------------------------------------------- loops
 
@@ -213,13 +211,16 @@ class _OpenCLPrinter(Printer):
         names = [self.variable(i) for i in range(len(s.variables))]
         self.arithmetic.names.update(zip(s.variables, names))
         extents = [s.extent, *(e for _, e in s.more)]
-        if not s.parallel or self.depth > 1:
-            self.serial(names, extents, s.body)
+        if not s.parallel or self.depth > 1:  # sequential loops inside one work item
+            body = [Loop(*s.more[0], s.body, more=s.more[1:])] if s.more else s.body
+            stop = self.arithmetic.text(s.extent)
+            self.block(f"for (int {names[0]} = 0; {names[0]} < {stop}; ++{names[0]})", body, variables=1)
             return
-        groups = self.axes(list(zip(names, extents))) if self.by_axis else None
-        if groups is not None:
-            ids = [self.split(group, f"(int)get_global_id({at})") for at, group in enumerate(groups)]
-            self.block("", s.body, [line for lines in ids for line in lines], len(names))
+        found = self.matched(list(zip(names, extents))) if self.by_axis else None
+        if found is not None and list(found) == self.kept:  # over the elements of the first output
+            groups = enumerate(_dimensions(list(found.values())))
+            ids = [line for at, group in groups for line in self.split(group, f"(int)get_global_id({at})")]
+            self.block("", s.body, ids, len(names))
             return
         count = " * ".join(self.arithmetic.enclosed(e) for e in extents)
         item, items = ("item", "items") if self.by_axis else ("get_global_id(0)", "get_global_size(0)")
@@ -230,12 +231,6 @@ class _OpenCLPrinter(Printer):
         """Return the definitions of the variables of collapsed loops for the number of an iteration."""
         names, extents = [name for name, _ in variables], [e for _, e in variables]
         return split_rounds(names, extents, self, number) or [f"const int {name} = {number};" for name in names]
-
-    def axes(self, variables: list[tuple[str, Expression]]) -> list[list[tuple[str, Expression]]] | None:
-        """Return the variables of collapsed loops that each dimension of the work items stands for. None if the
-        loops do not run over the elements of the first output, along the axes `kept`."""
-        found = self.matched(variables)
-        return None if found is None or list(found) != self.kept else _dimensions(list(found.values()))
 
     def matched(
         self, variables: Sequence[tuple[str, Expression]]
@@ -299,9 +294,7 @@ class _OpenCLPrinter(Printer):
         """
         loops = [s for s in body if isinstance(s, Loop)]
         for s in body:
-            if isinstance(s, Comment):
-                self.comment(s)
-            elif isinstance(s, Let):
+            if isinstance(s, (Comment, Let)):
                 self.statement(s)
         stop = constant(0)
         for at, s in enumerate(loops):
@@ -311,30 +304,10 @@ class _OpenCLPrinter(Printer):
             first = _last(variables, self.row) or 0
             start, stop = stop, stop + math.prod((e for _, e in variables[:first]), start=constant(1))
             row = f"(row - {self.arithmetic.enclosed(start)})" if at else "row"
-            self.line(f"{'} else ' if at else ''}if (row < {self.arithmetic.text(stop)}) {{")
-            self.depth += 1
-            self.level += len(names)
-            for line in (*self.split(variables[:first], row), *self.split(variables[first:], "column")):
-                self.line(line)
-            self.statements(s.body)
-            self.level -= len(names)
-            self.depth -= 1
-        self.line("}")
+            lines = [*self.split(variables[:first], row), *self.split(variables[first:], "column")]
+            head = f"{'} else ' if at else ''}if (row < {self.arithmetic.text(stop)})"
+            self.block(head, s.body, lines, len(names), end="}" if s is loops[-1] else "")
         return stop
-
-    def serial(self, names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]) -> None:
-        """Write sequential loops, which run inside one work item."""
-        head = f"for (int {names[0]} = 0; {names[0]} < {self.arithmetic.text(extents[0])}; ++{names[0]})"
-        if len(names) == 1:
-            self.block(head, body, variables=1)
-            return
-        self.line(f"{head} {{")
-        self.depth += 1
-        self.level += 1
-        self.serial(names[1:], extents[1:], body)
-        self.level -= 1
-        self.depth -= 1
-        self.line("}")
 
     def stages(self, body: Sequence[Any]) -> None:
         """Write consecutive loops, with a barrier before each loop that reads a buffer written by an earlier

@@ -17,17 +17,15 @@ from anylayer.loops.ir import (
     Let,
     Loop,
     LoopProgram,
-    Repeat,
     Return,
     Scalar,
     Set,
     Sort,
     Store,
-    Suppress,
 )
 
 INDENT = "    "
-PER_LINE = 8
+_PER_LINE = 8
 """The number of elements of a table per line."""
 
 INFIX = {
@@ -83,18 +81,6 @@ class Printer(ABC):
     def loop(self, s: Loop) -> None:
         """Write a loop."""
 
-    def sort(self, s: Sort) -> None:
-        """Write a sort. Programs that are lowered by element contain none."""
-        raise NotImplementedError
-
-    def suppress(self, s: Suppress) -> None:
-        """Write an NMS. Programs that are lowered by element contain none."""
-        raise NotImplementedError
-
-    def repeat(self, s: Repeat) -> None:
-        """Write a Repeat. Programs that are lowered by element contain none."""
-        raise NotImplementedError
-
     def place(self, buffer: Buffer, offset: Expression) -> str:
         """Return the expression of the element at an offset of a buffer, which can be read or assigned to."""
         return f"{buffer.name}[{self.arithmetic.text(offset)}]"
@@ -130,20 +116,14 @@ class Printer(ABC):
         """Write the definition of a constant array."""
         if b.data is None:
             return
-        values = [unwrapped(self.number(v, b.dtype)) for v in b.data.reshape(-1).tolist()]
-        rows = [", ".join(values[i : i + PER_LINE]) for i in range(0, len(values), PER_LINE)]
-        self.line(f"{self.table_prefix} {self.types[b.dtype.name]} {b.name}[{len(values)}] = {{")
-        for row in rows:
-            self.line(f"{INDENT}{row},")
-        self.line("};")
+        values = [self.number(v, b.dtype) for v in b.data.reshape(-1).tolist()]
+        for line in table_lines(f"{self.table_prefix} {self.types[b.dtype.name]} {b.name}", values):
+            self.line(line)
 
     def statements(self, body: Sequence[Any]) -> None:
         before = dict(self.names)
         for s in body:
-            if isinstance(s, Comment):
-                self.comment(s)
-            else:
-                self.statement(s)
+            self.statement(s)
         self.names = before if self.depth > 1 else self.names
 
     def comment(self, s: Comment) -> None:
@@ -158,8 +138,6 @@ class Printer(ABC):
             self.line(f"const {self.declared(s.value)} {s.name} = {self.scalar(s.value)};")
             self.names[s.value] = s.name
             self.arithmetic.bind(s.value, s.name)
-        elif isinstance(s, Store):
-            self.store(s)
         elif isinstance(s, Set) and s.how == "=":
             self.line(f"{self.types[s.local.dtype.name]} {s.local.name} = {self.scalar(s.value)};")
         elif isinstance(s, Set):
@@ -168,14 +146,8 @@ class Printer(ABC):
             self.line(f"return {self.scalar(s.value)};")
         elif isinstance(s, If):
             self.block(f"if ({self.scalar(s.condition)})", s.body)
-        elif isinstance(s, Loop):
-            self.loop(s)
-        elif isinstance(s, Repeat):
-            self.repeat(s)
-        elif isinstance(s, Sort):
-            self.sort(s)
-        elif isinstance(s, Suppress):
-            self.suppress(s)
+        else:  # only C++ programs contain Repeat, Sort and Suppress
+            getattr(self, type(s).__name__.lower())(s)
 
     def store(self, s: Store) -> None:
         target = self.place(s.buffer, s.offset)
@@ -188,12 +160,7 @@ class Printer(ABC):
             self.line(f"{target} = {self.function(Scalar(how, value.dtype), f'{target}, {text}')};")
 
     def block(
-        self,
-        head: str,
-        body: Sequence[Any],
-        before: Sequence[str] = (),
-        variables: int = 0,
-        end: str = "}",
+        self, head: str, body: Sequence[Any], before: Sequence[str] = (), variables: int = 0, end: str = "}"
     ) -> None:
         self.line(f"{head} {{".lstrip())
         self.depth += 1
@@ -203,7 +170,8 @@ class Printer(ABC):
         self.statements(body)
         self.level -= variables
         self.depth -= 1
-        self.line(end)
+        if end:
+            self.line(end)
 
     def variable(self, more: int) -> str:
         """Return a name for a loop variable: i, j, k and so on, from the outermost loop to the inner ones."""
@@ -301,9 +269,11 @@ def split_rounds(
     return [*lines, f"{const}{printer.index} {names[0]} = {rest};"] if lines else []
 
 
-def unwrapped(number: str) -> str:
-    """Return the text of a number without the parentheses around a negative one."""
-    return number[1:-1] if number.startswith("(") else number
+def table_lines(head: str, numbers: Sequence[str]) -> list[str]:
+    """Return the definition of a constant array; negative numbers are in parentheses, which it omits."""
+    values = [number[1:-1] if number.startswith("(") else number for number in numbers]
+    rows = [", ".join(values[i : i + _PER_LINE]) for i in range(0, len(values), _PER_LINE)]
+    return [f"{head}[{len(values)}] = {{", *(f"{INDENT}{row}," for row in rows), "};"]
 
 
 def identifier(symbol: str, at: int) -> str:

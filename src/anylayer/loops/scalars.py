@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -298,7 +298,7 @@ def loops_by_condition(statements: Sequence[Statement], scalars: Scalars) -> lis
         store = loop.body[0] if len(loop.body) == 1 and not loop.parallel else None
         if isinstance(store, Store) and store.value.op == "where":
             condition, *values = store.value.args
-            if not (_read(condition, scalars) & {loop.var, store.buffer}):
+            if not (read_by([condition], scalars) & {loop.var, store.buffer}):
                 for test, value in zip((condition, scalars.truth("not", condition)), values):
                     one = Loop(loop.var, loop.extent, [Store(store.buffer, store.offset, value, store.how)])
                     rest.append(If(test, [one]))
@@ -307,10 +307,11 @@ def loops_by_condition(statements: Sequence[Statement], scalars: Scalars) -> lis
     return rest
 
 
-def _read(x: Scalar, scalars: Scalars) -> set[Any]:
-    """Return the buffers, and the names of variables, from which a scalar is computed."""
-    used = with_operands([x], scalars.data)
-    return {*(x.data[0] for x in used if x.op == "load"), *(name for x in used for name in x.symbols)}
+def read_by(found: Iterable[Scalar], scalars: Scalars) -> set[Any]:
+    """Return the buffers, and the names of variables and locals, from which scalars are computed."""
+    used = with_operands(found, scalars.data)
+    read = {x.data[0] if x.op == "load" else x.data.name for x in used if x.op in ("load", "local")}
+    return read.union(*(x.symbols for x in used))
 
 
 def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:

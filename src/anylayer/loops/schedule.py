@@ -9,20 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anylayer.loops.ir import (
-    Branch,
-    Comment,
-    If,
-    Let,
-    Loop,
-    LoopProgram,
-    Repeat,
-    Scalar,
-    Set,
-    Statement,
-    Store,
-    behind,
-)
+from anylayer.loops.ir import Branch, Comment, If, Let, Loop, LoopProgram, Repeat, Scalar, Statement, Store, behind
 
 _Path = list[tuple[list[Any], Any]]
 """The bodies around a statement, outermost first, each with the statement of it that leads inside."""
@@ -83,12 +70,9 @@ class _Scheduler:
 
     def roots(self, leaf: Any) -> list[Scalar]:
         """Return the scalars that a statement itself uses."""
-        if isinstance(leaf, (If, Repeat)):  # each iteration computes the condition of a Repeat
-            return [leaf.condition if isinstance(leaf, If) else leaf.limit]
-        scalars = [leaf.value]
-        if isinstance(leaf, Store):
-            scalars += behind(leaf.offset.symbols, self.program.data)
-        return scalars
+        places = behind(leaf.offset.symbols, self.program.data) if isinstance(leaf, Store) else ()
+        scalars = [leaf.limit] if isinstance(leaf, Repeat) else leaf.scalars  # its condition may change
+        return [*scalars, *places]
 
     def parts(self, x: Scalar) -> list[Scalar]:
         return [*x.args, *behind(x.symbols, self.program.data)]
@@ -154,7 +138,6 @@ class _Scheduler:
 def _leaves(body: list[Any], path: _Path) -> Iterator[tuple[Any, _Path]]:
     for s in body:
         here = [*path, (body, s)]
-        if isinstance(s, (If, Repeat, Store, Set)):
-            yield s, here
+        yield s, here
         if isinstance(s, (If, Loop)):
             yield from _leaves(s.body, here)
