@@ -28,6 +28,7 @@ from anylayer.loops.ir import (
     Sort,
     Store,
     Suppress,
+    product,
     substituted,
     used_scalars,
 )
@@ -235,12 +236,7 @@ class _Printer(Printer):
         self.line(f"{kind}* const {b.name} = &{b.name}_memory[0];")
 
     def loop(self, s: Loop) -> None:
-        names = [self.variable(i) for i in range(len(s.variables))]
-        self.arithmetic.names.update(zip(s.variables, names))
-        extents = [s.extent, *(e for _, e in s.more)]
-        total = extents[0]
-        for e in extents[1:]:
-            total = total * e
+        names, total = self.named(s.variables), product(s.extents)
         work = total * rounds_inside(s.body)
         small = work.constant is not None and work.constant < _SHARED and len(names) == 1
         if small or not s.parallel:
@@ -263,7 +259,7 @@ class _Printer(Printer):
         self.depth += 1
         if len(names) > 1:
             self.line("if (begin == end) return;")
-            for line in split_rounds(names, extents, self, "begin", ""):
+            for line in split_rounds(names, s.extents, self, "begin", ""):
                 self.line(line)
         if checks:
             self.line("uint64_t outside = 0;")
@@ -271,14 +267,14 @@ class _Printer(Printer):
             self.independent(s.var, s.body)
             self.block(f"for (int64_t {names[0]} = begin; {names[0]} < end; ++{names[0]})", s.body, variables=1)
         else:
-            self.collapsed(s.variables, names, extents, s.body)
+            self.collapsed(s, names)
         if checks:
             self.line("if (outside >> 63) valid = false;")
         self.depth -= 1
         self.line("}));")
 
     def repeat(self, s: Repeat) -> None:
-        name = self.arithmetic.names[s.var] = self.variable(0)
+        (name,) = self.named([s.var])
         test = f"{name} < {self.scalar(s.limit)}"
         test += "" if s.condition is None else f" && {self.scalar(s.condition)}"
         self.block(f"for (int64_t {name} = 0; {test}; ++{name})", s.body, variables=1)
@@ -374,22 +370,20 @@ class _Printer(Printer):
         arguments = f"&{scores}[0], &{boxes}[0], {sizes}, {limits[0]}, {bounded}, {limits[1]}, &{rows}[0]"
         self.line(f"{count}[0] = suppress({arguments});")
 
-    def collapsed(
-        self, variables: Sequence[str], names: Sequence[str], extents: Sequence[Expression], body: Sequence[Any]
-    ) -> None:
+    def collapsed(self, s: Loop, names: Sequence[str]) -> None:
         """Write the iterations of collapsed loops. The innermost of them is a loop of its own, so that compilers
         compute before it what does not change in it.
         """
         *outer, last = names
-        size = self.arithmetic.text(extents[-1])
+        size = self.arithmetic.text(s.extents[-1])
         self.line("while (begin < end) {")
         self.depth += 1
         self.line(f"const int64_t stop = std::min<int64_t>({size}, {last} + end - begin);")
         self.level += len(outer)
-        self.independent(variables[-1], body)
-        self.block(f"for (; {last} < stop; ++{last}, ++begin)", body, variables=1)
+        self.independent(s.variables[-1], s.body)
+        self.block(f"for (; {last} < stop; ++{last}, ++begin)", s.body, variables=1)
         self.line(f"{last} = 0;")
-        for at, (name, extent) in reversed(list(enumerate(zip(outer, extents)))[1:]):
+        for at, (name, extent) in reversed(list(enumerate(zip(outer, s.extents)))[1:]):
             pad = INDENT * (len(outer) - 1 - at)
             self.line(f"{pad}if (++{name} == {self.arithmetic.text(extent)}) {{")
             self.line(f"{pad}{INDENT}{name} = 0;")

@@ -7,6 +7,7 @@ variables, sizes and numbers that are read from data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,10 +57,7 @@ class Buffer:
     @property
     def count(self) -> Expression:
         """The number of elements."""
-        total = constant(1)
-        for size in self.shape:
-            total = total * size
-        return total
+        return product(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,6 +247,11 @@ class Loop(Statement):
         """All variables, the outermost first."""
         return [self.var, *(name for name, _ in self.more)]
 
+    @property
+    def extents(self) -> list[Expression]:
+        """The extents of all variables."""
+        return [self.extent, *(extent for _, extent in self.more)]
+
 
 @dataclass(slots=True)
 class Argument:
@@ -307,6 +310,11 @@ def _atom_substituted(atom: Atom, values: Mapping[str, Expression]) -> Expressio
     if atom.function == "//":
         return parts[0] // parts[1]
     return extremum(atom.function, *parts)
+
+
+def product(sizes: Iterable[Expression]) -> Expression:
+    """Return the product of expressions."""
+    return math.prod(sizes, start=constant(1))
 
 
 def extremum(function: str, *parts: Expression) -> Expression:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, substituted
+from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, product, substituted
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition, read_by
 from anylayer.loops.space import Space
@@ -42,6 +42,7 @@ _MAX_CUTS = 4
 Index = list[Expression]
 ElementAt = Callable[[Sequence[Expression]], Scalar]
 T = TypeVar("T")
+N = TypeVar("N", bound=tuple[Any, ...])
 Element = Callable[["Lowering", Op, int, Index], Scalar]
 ELEMENTS: dict[str, Element] = {}
 """Operator -> function (lowering, operator, number of the output, indices) that returns an element."""
@@ -376,13 +377,7 @@ class Lowering:
             if whole.divisions <= best.divisions:
                 best, groups = whole, [axes]
             else:
-                at = len(groups) - 2
-                while at >= 0:
-                    tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
-                    other = self._nest(tried, shape, store)
-                    if other.divisions <= best.divisions:
-                        best, groups = other, tried
-                    at -= 1
+                best, groups = joined(best, groups, lambda groups: self._nest(groups, shape, store))
         splits: Mapping[int, Sequence[Expression]] = {}
         if self.splits:
             best, splits = self._split(best, groups, shape, store)
@@ -431,25 +426,8 @@ class Lowering:
         splits: the extents of the inner loops of groups that have several loops, the innermost first. cuts: the
         indices at which the innermost loop, over one axis, is cut into several loops.
         """
-        index: Index = [constant(0)] * len(shape)
-        loops, variables = [], []
-        for at, group in enumerate(groups):
-            extent = constant(1)
-            for a in group:
-                extent = extent * shape[a]
-            inside = []
-            for size in splits.get(at, ()):
-                inside.append((size, *self.variable(size)))
-                extent = self.space.quotient(extent, size)
-            name, rest = self.variable(extent)
-            variables.append((name, extent))
-            loops.append((name, extent))
-            for size, inner_name, variable in inside[::-1]:
-                rest = rest * size + variable
-                loops.append((inner_name, size))
-            for a in reversed(group):
-                index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
-                rest = self.space.quotient(rest, shape[a])
+        nests, index = self.loops_over(groups, shape, splits)
+        loops = [one for nest in nests for one in nest]
         serial = 1 + len(splits.get(len(groups) - 1, ()))
         short = (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS if loops else False
         if short and serial > 1 and not (cuts or self.by_element):
@@ -465,7 +443,33 @@ class Lowering:
             store = self._cut(store, groups[-1][0], ends, parallel=not loops)
         before, inner = self.scoped([name for name, _ in loops], lambda: store(index))
         inner = [*before, *inner]
-        return _Nest(nested(loops, inner, serial=last), inner, variables, divisions(inner, self.scalars))
+        count = divisions(inner, self.scalars)
+        return _Nest(count, nested(loops, inner, serial=last), inner, [nest[0] for nest in nests])
+
+    def loops_over(
+        self,
+        groups: Sequence[Sequence[int]],
+        shape: Sequence[Expression],
+        splits: Mapping[int, Sequence[Expression]] = MappingProxyType({}),
+    ) -> tuple[list[list[tuple[str, Expression]]], Index]:
+        """Return the loops of each group of axes, the outermost first, and the index of an iteration. splits: see
+        `_nest`.
+        """
+        index: Index = [constant(0)] * len(shape)
+        loops = []
+        for at, group in enumerate(groups):
+            extent, inside = product(shape[a] for a in group), []
+            for size in splits.get(at, ()):
+                inside.append((size, *self.variable(size)))
+                extent = self.space.quotient(extent, size)
+            name, rest = self.variable(extent)
+            loops.append([(name, extent), *((inner, size) for size, inner, _ in inside[::-1])])
+            for size, _, variable in inside[::-1]:
+                rest = rest * size + variable
+            for a in reversed(group):
+                index[a] = rest if a == group[0] else self.space.remainder(rest, shape[a])
+                rest = self.space.quotient(rest, shape[a])
+        return loops, index
 
     def _cut(
         self, store: Callable[[Index], list[Statement]], axis: int, ends: Sequence[int], parallel: bool
@@ -484,16 +488,36 @@ class Lowering:
         return loops
 
 
-@dataclass(frozen=True, slots=True)
-class _Nest:
-    """Nested loops: the statements, the statements of the innermost body, (variable, extent) of the outermost loop
-    of each group, and the number of integer divisions in the innermost body.
+class _Nest(NamedTuple):
+    """Nested loops: the number of integer divisions in the innermost body, the statements, those of the innermost
+    body, and (variable, extent) of the outermost loop of each group.
     """
 
+    divisions: int
     statements: list[Statement]
     inner: list[Statement]
     loops: list[tuple[str, Expression]]
-    divisions: int
+
+
+def joined(
+    best: N,
+    groups: list[list[int]],
+    nest: Callable[[list[list[int]]], N],
+    suit: Callable[[int, int], bool] = lambda a, b: True,
+) -> tuple[N, list[list[int]]]:
+    """Return nested loops and their groups of axes, in which adjacent groups share a loop if that needs no further
+    integer division.
+
+    best: the nest of the given groups. nest: returns the nest of other ones; its first item is the number of
+    divisions. suit: whether the groups that begin with two axes may share a loop.
+    """
+    for at in reversed(range(len(groups) - 1)):
+        if suit(groups[at][0], groups[at + 1][0]):
+            tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
+            other = nest(tried)
+            if other[0] <= best[0]:
+                best, groups = other, tried
+    return best, groups
 
 
 def _repeat_body(

@@ -33,6 +33,7 @@ from anylayer.loops.ir import (
     Scalar,
     Store,
     atoms_of,
+    product,
     stores_of,
     used_scalars,
 )
@@ -208,9 +209,7 @@ class _OpenCLPrinter(Printer):
     # -------------------------------------------------------------------- loops
 
     def loop(self, s: Loop) -> None:
-        names = [self.variable(i) for i in range(len(s.variables))]
-        self.arithmetic.names.update(zip(s.variables, names))
-        extents = [s.extent, *(e for _, e in s.more)]
+        names, extents = self.named(s.variables), s.extents
         if not s.parallel or self.depth > 1:  # sequential loops inside one work item
             body = [Loop(*s.more[0], s.body, more=s.more[1:])] if s.more else s.body
             stop = self.arithmetic.text(s.extent)
@@ -259,7 +258,7 @@ class _OpenCLPrinter(Printer):
             return False
         body = [s for s in self.program.body if not isinstance(s, (Comment, Let))]
         loops = [s for s in body if isinstance(s, Loop) and s.parallel]
-        nests = [_variables(s) for s in loops]
+        nests = [list(zip(s.variables, s.extents)) for s in loops]
         matches = [self.matched(one) for one in nests]
         writes = [any(one.buffer.name == self.program.outputs[0].name for one in stores_of([s])) for s in loops]
         row_axes = [
@@ -298,11 +297,10 @@ class _OpenCLPrinter(Printer):
                 self.statement(s)
         stop = constant(0)
         for at, s in enumerate(loops):
-            names = [self.variable(i) for i in range(len(s.variables))]
-            self.arithmetic.names.update(zip(s.variables, names))
-            variables = [(name, e) for name, (_, e) in zip(names, _variables(s))]
+            names = self.named(s.variables)
+            variables = list(zip(names, s.extents))
             first = _last(variables, self.row) or 0
-            start, stop = stop, stop + math.prod((e for _, e in variables[:first]), start=constant(1))
+            start, stop = stop, stop + product(s.extents[:first])
             row = f"(row - {self.arithmetic.enclosed(start)})" if at else "row"
             lines = [*self.split(variables[:first], row), *self.split(variables[first:], "column")]
             head = f"{'} else ' if at else ''}if (row < {self.arithmetic.text(stop)})"
@@ -415,15 +413,10 @@ class _OpenCLPrinter(Printer):
         tests += [f"!({self.arithmetic.condition(g)})" for g in self.program.conditions]
         if self.by_axis:
             shape = self.program.outputs[0].shape
-            work = [math.prod(one, start=constant(1)) for one in _dimensions([[shape[a]] for a in self.kept])]
+            work = [product(one) for one in _dimensions([[shape[a]] for a in self.kept])]
         tests += [f"GLOBAL_WORKSIZE[{at}] != {self.arithmetic.text(e)}" for at, e in enumerate(work)]
         if tests:
             self.line(f"if ({' || '.join(tests)}) return;  // there is no code for these sizes")
-
-
-def _variables(s: Loop) -> list[tuple[str, Expression]]:
-    """Return (variable, extent) of collapsed loops."""
-    return [(s.var, s.extent), *s.more]
 
 
 def _last(variables: Sequence[tuple[str, Expression]], size: Expression | None) -> int | None:

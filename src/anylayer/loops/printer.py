@@ -173,10 +173,12 @@ class Printer(ABC):
         if end:
             self.line(end)
 
-    def variable(self, more: int) -> str:
-        """Return a name for a loop variable: i, j, k and so on, from the outermost loop to the inner ones."""
-        at = self.level + more
-        return _VARIABLES[at] if at < len(_VARIABLES) else f"i{at}"
+    def named(self, symbols: Sequence[str]) -> list[str]:
+        """Return names for the variables of loops: i, j, k and so on, from the outermost to the inner ones."""
+        places = range(self.level, self.level + len(symbols))
+        names = [_VARIABLES[at] if at < len(_VARIABLES) else f"i{at}" for at in places]
+        self.arithmetic.names.update(zip(symbols, names))
+        return names
 
     # ----------------------------------------------------------------- scalars
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
-from anylayer.loops.ir import INT, Buffer, If, Local, Loop, Scalar, Set, Sort, Statement, Store, nested
+from anylayer.loops.ir import INT, Buffer, If, Local, Loop, Scalar, Set, Sort, Statement, Store, nested, product
 from anylayer.loops.lowering import (
     INLINED,
     Index,
     Lowering,
     Unsupported,
     given,
+    joined,
     nests,
     size_of,
     sizes_of,
@@ -31,14 +32,12 @@ _HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd"
 def _reduce(low: Lowering, op: Op) -> None:
     x, y, axes = given(op), op.outputs[0], _axes(op)
     buffer = low.new_buffer(y)
-
-    def element(index: Index) -> Scalar:
-        return low.element(x, index)
-
     domain = [(size_of(d), a not in axes) for a, d in enumerate(x.shape)]
-    accumulate(
-        low, buffer, domain, lambda index: buffer.offset(_output_index(op, axes, index)), element, _HOW[op.op]
-    )
+
+    def offset(index: Index) -> Expression:
+        return buffer.offset(_output_index(op, axes, index))
+
+    accumulate(low, buffer, domain, offset, partial(low.element, x), _HOW[op.op])
 
 
 def _axes(op: Op) -> Sequence[int]:
@@ -84,26 +83,26 @@ def combined(
     dtype: np.dtype[Any],
 ) -> Scalar:
     """Add loops that combine all elements of a domain, and return the result."""
-    wide = _wide(how, dtype)
 
     def loops() -> tuple[Local, list[Statement]]:
-        local = Local(low.name("sum" if how == "add" else "result"), wide)
+        local, start = _accumulator(low, how, dtype)
         variables = [low.variable(extent) for extent in extents]
         before, value = low.scoped([name for name, _ in variables], lambda: element([i for _, i in variables]))
-        inner = [*before, Set(local, low.scalars.cast(value, wide), how)]
-        first = low.scalars.cast(low.scalars.const(start_of(how, dtype), dtype), wide)
+        inner = [*before, Set(local, low.scalars.cast(value, local.dtype), how)]
         names = [(name, extent) for (name, _), extent in zip(variables, extents)]
-        return local, [Set(local, first, "="), *nested(names, inner, parallel=False)]
+        return local, [start, *nested(names, inner, parallel=False)]
 
     return low.scalars.cast(low.scalars.local(low.inline(index, loops)), dtype)
 
 
-def _wide(how: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which elements are accumulated: float64 for sums of floats."""
-    return np.dtype(np.float64) if how == "add" and dtype.kind == "f" else dtype
+def _accumulator(low: Lowering, how: str, dtype: np.dtype[Any]) -> tuple[Local, Set]:
+    """Return a local that accumulates elements, and its declaration. It is a float64 for sums of floats."""
+    wide = np.dtype(np.float64) if how == "add" and dtype.kind == "f" else dtype
+    local = Local(low.name("sum" if how == "add" else "result"), wide)
+    return local, Set(local, low.scalars.cast(low.scalars.const(_start(how, dtype), dtype), wide), "=")
 
 
-def start_of(how: str, dtype: np.dtype[Any]) -> Any:
+def _start(how: str, dtype: np.dtype[Any]) -> Any:
     """Return the initial value of a reduction."""
     if how in ("add", "mul"):
         return 0 if how == "add" else 1
@@ -131,80 +130,66 @@ def accumulate(
     both kept, or both combined, are collapsed into one loop if that needs no further integer division.
     """
     groups = [[a] for a, (extent, _) in enumerate(domain) if extent.constant != 1]
-    best = _body(low, groups, domain, offset, element)
-    for at in () if low.by_element else reversed(range(len(groups) - 1)):
-        if domain[groups[at][0]][1] == domain[groups[at + 1][0]][1]:
-            tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
-            other = _body(low, tried, domain, offset, element)
-            if other.divisions <= best.divisions:
-                best, groups = other, tried
-    loops, outer, inner, value, place = best.loops, best.outer, best.inner, best.value, best.place
+    body_of = partial(_body, low, domain, offset, element)
+    best = body_of(groups)
+    if not low.by_element:
+        best, groups = joined(best, groups, body_of, lambda a, b: domain[a][1] == domain[b][1])
+    _, loops, outer, inner, value, place = best
     order = [group[0] for group in groups]
     result_axes = [a for a in order if domain[a][1]]
     summed = [a for a in order if not domain[a][1]]
-    first = low.scalars.const(start_of(how, buffer.dtype), buffer.dtype)
     if summed and order[-1] in result_axes and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
         inside = [a for a in order if a not in prefix]
+        first = low.scalars.const(_start(how, buffer.dtype), buffer.dtype)
         body: list[Statement] = [
             *nested([loops[a] for a in inside if a in result_axes], [Store(buffer, place, first)], parallel=False),
             *nested([loops[a] for a in inside], [Store(buffer, place, value, how)], parallel=False),
         ]
         low.flush(nested([loops[a] for a in prefix], body))
         return
-    wide = _wide(how, buffer.dtype)
-    local = Local(low.name("sum" if how == "add" else "result"), wide)
-    add = Set(local, low.scalars.cast(value, wide), how)
+    local, start = _accumulator(low, how, buffer.dtype)
+    add = Set(local, low.scalars.cast(value, local.dtype), how)
     body = [
         *outer,
-        Set(local, low.scalars.cast(first, wide), "="),
+        start,
         *nested([loops[a] for a in summed], [*inner, add], parallel=False),
         Store(buffer, place, low.scalars.cast(low.scalars.local(local), buffer.dtype)),
     ]
     low.flush(low.shared([loops[a] for a in result_axes], body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """The innermost body of `accumulate`: the loop of each group of axes, by its first axis; the statements that
-    precede all combined elements, and those that precede each of them; the element; its position in the buffer;
-    and the number of integer divisions.
+class _Body(NamedTuple):
+    """The innermost body of `accumulate`: the number of integer divisions; the loop of each group of axes, by its
+    first axis; the statements that precede all combined elements, and those that precede each of them; the
+    element; and its position in the buffer.
     """
 
+    divisions: int
     loops: dict[int, tuple[str, Expression]]
     outer: list[Statement]
     inner: list[Statement]
     value: Scalar
     place: Expression
-    divisions: int
 
 
 def _body(
     low: Lowering,
-    groups: Sequence[Sequence[int]],
     domain: Sequence[tuple[Expression, bool]],
     offset: Callable[[Index], Expression],
     element: Callable[[Index], Scalar],
+    groups: Sequence[Sequence[int]],
 ) -> _Body:
     """Return the body of loops over groups of axes; the axes of a group share a loop."""
-    index: Index = [constant(0)] * len(domain)
-    loops = {}
-    for group in groups:
-        extent = constant(1)
-        for a in group:
-            extent = extent * domain[a][0]
-        name, rest = low.variable(extent)
-        loops[group[0]] = name, extent
-        for a in reversed(group):
-            index[a] = rest if a == group[0] else low.space.remainder(rest, domain[a][0])
-            rest = low.space.quotient(rest, domain[a][0])
+    nests, index = low.loops_over(groups, [size for size, _ in domain])
+    loops = {group[0]: nest[0] for group, nest in zip(groups, nests)}
     result_loops, summed = (
         [loops[g[0]][0] for g in groups if domain[g[0]][1] == which] for which in (True, False)
     )
     outer, (inner, value) = low.scoped(result_loops, lambda: low.scoped(summed, lambda: element(index)))
     place = offset(index)
     count = divisions([*outer, *inner, Store(Buffer("", value.dtype, (), ""), place, value)], low.scalars)
-    return _Body(loops, outer, inner, value, place, count)
+    return _Body(count, loops, outer, inner, value, place)
 
 
 @nests("MatMul")
@@ -261,13 +246,11 @@ def _running_sum(low: Lowering, op: Op) -> None:
     loops, index = _outer(low, shape, axis)
     name, k = low.variable(shape[axis])
     index[axis] = shape[axis] - constant(1) - k if op["reverse"] else k
-    wide = np.dtype(np.float64) if x.dtype.kind == "f" else x.dtype
-    local = Local(low.name("sum"), wide)
-    add = Set(local, low.scalars.cast(low.element(x, index), wide), "add")
+    local, start = _accumulator(low, "add", x.dtype)
+    add = Set(local, low.scalars.cast(low.element(x, index), local.dtype), "add")
     store = Store(buffer, buffer.offset(index), low.scalars.cast(low.scalars.local(local), x.dtype))
     inner: list[Statement] = [store, add] if op["exclusive"] else [add, store]
-    body = [Set(local, low.scalars.const(0, wide), "="), *nested([(name, shape[axis])], inner, parallel=False)]
-    low.flush(low.shared(loops, body))
+    low.flush(low.shared(loops, [start, *nested([(name, shape[axis])], inner, parallel=False)]))
 
 
 def _outer(low: Lowering, shape: Sequence[Expression], axis: int) -> tuple[list[tuple[str, Expression]], Index]:
@@ -305,11 +288,8 @@ def _top_k(low: Lowering, op: Op) -> None:
     shape = sizes_of(x)
     source = in_memory(low, x)
     loops, index = _outer(low, shape, axis)
-    step = constant(1)
-    for size in shape[axis + 1 :]:
-        step = step * size
     start, target = source.offset(index), values.offset(index)
-    sort = Sort(source, start, step, shape[axis], values, places, target, count[0], largest)
+    sort = Sort(source, start, product(shape[axis + 1 :]), shape[axis], values, places, target, count[0], largest)
     low.flush(nested(loops, [sort], serial=0))
 
 
