@@ -85,24 +85,18 @@ class CppProgram:
         targets, places = self._targets(out)
         status = self._run(self._list(*map(address, arrays), *places, *self._pointers), self._threads)
         if status:
-            what = (
-                "an index that is read from data lies outside its axis" if status == 1 else "memory is exhausted"
-            )
-            raise EngineError(f"engine 'cpp' failed: {what}")
-        if self._counts:
-            counts = dict(zip(self._counts, targets.pop().tolist()))
-            for i, sizes in enumerate(self._sizes):
-                if sizes is not None:
-                    shape = [d.value(counts) for d in sizes]
-                    targets[i] = targets[i].reshape(-1)[: math.prod(shape)].reshape(shape)
-        if out is None:
-            return targets
-        results = []
-        for target, buffer in zip(targets, out):
-            if buffer is not None and buffer is not target:
-                np.copyto(buffer, target)
-            results.append(target if buffer is None else buffer)
-        return results
+            index = "an index that is read from data lies outside its axis"
+            raise EngineError(f"engine 'cpp' failed: {index if status == 1 else 'memory is exhausted'}")
+        counts = dict(zip(self._counts, targets.pop().tolist() if self._counts else ()))
+        for i, sizes in enumerate(self._sizes):
+            if sizes is not None:
+                shape = [d.value(counts) for d in sizes]
+                targets[i] = targets[i].reshape(-1)[: math.prod(shape)].reshape(shape)
+            buffer = out[i] if out is not None else None
+            if buffer is not None and buffer is not targets[i]:
+                np.copyto(buffer, targets[i])
+                targets[i] = buffer
+        return targets
 
     def _targets(self, out: Sequence[Array | None] | None) -> tuple[list[Array], list[int]]:
         """Return the arrays that the function writes to, those of the caller where they are in C order, and their
@@ -110,16 +104,14 @@ class CppProgram:
         pools = getattr(self._local, "pools", None)
         if pools is None:
             pools = self._local.pools = [Recycled(shape, dtype, address) for shape, dtype in self._outputs]
-        targets, places = [], []
+        found = []
         for pool, buffer, sizes in zip_longest(pools, out or (), self._sizes):
             if buffer is not None and sizes is None and buffer.flags.c_contiguous:
-                targets.append(buffer)
-                places.append(address(buffer))
+                found.append((buffer, address(buffer)))
             else:
                 holder = pool.take()
-                targets.append(holder.array)
-                places.append(holder.tensor)
-        return targets, places
+                found.append((holder.array, holder.tensor))
+        return [array for array, _ in found], [place for _, place in found]
 
 
 def _flags() -> list[str]:

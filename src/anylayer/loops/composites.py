@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -95,26 +94,10 @@ def _function_of_concat(new: Rewriter, op: Op) -> list[Value] | None:
     return new.emit(op, "Concat", parts, **concat.attrs)
 
 
-def _axis(op: Op, x: Array) -> int:
-    return int(op["axis"]) % len(x.shape)
-
-
 @composite("Sigmoid")
 def _sigmoid(op: Op, x: Array) -> Any:
     one = x.dtype.type(1)
     return one / (one + np.exp(-x))
-
-
-@composite("Reciprocal")
-def _reciprocal(op: Op, x: Array) -> Any:
-    return x.dtype.type(1) / x
-
-
-def _over(op: Op, function: Callable[[Any, Any, bool], Any], x: Array) -> Any:
-    axes = reduced_axes(op)
-    if axes is None:
-        return record("Identity", [x], x.shape, x.dtype)
-    return function(x, tuple(axes), bool(op["keepdims"]))
 
 
 def _sum(x: Array, axes: Array, kept: bool) -> Any:
@@ -123,38 +106,26 @@ def _sum(x: Array, axes: Array, kept: bool) -> Any:
 
 @composite("ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 def _reduced(op: Op, x: Array, axes: Array | None = None) -> Any:
-    def mean(x: Array, axes: Array, kept: bool) -> Any:
-        return _sum(x, axes, kept) / math.prod(x.shape[a] for a in axes)
-
-    def stable(x: Array, axes: Array, kept: bool) -> Any:
-        top = x.max(axis=axes, keepdims=True)
-        found = np.log(_sum(np.exp(x - top), axes, True)) + top
-        return found if kept else found.reshape([d for a, d in enumerate(x.shape) if a not in axes])
-
-    forms: dict[str, Callable[[Any, Any, bool], Any]] = {
-        "ReduceSumSquare": lambda x, axes, kept: _sum(x * x, axes, kept),
-        "ReduceL1": lambda x, axes, kept: _sum(abs(x), axes, kept),
-        "ReduceL2": lambda x, axes, kept: np.sqrt(_sum(x * x, axes, kept)),
-        "ReduceLogSum": lambda x, axes, kept: np.log(_sum(x, axes, kept)),
-        "ReduceLogSumExp": stable,
-        "ReduceMean": mean,
-    }
-    return _over(op, forms[op.op], x)
+    found, kept = reduced_axes(op), bool(op["keepdims"])
+    if found is None:
+        return record("Identity", [x], x.shape, x.dtype)
+    over: Any = tuple(found)
+    if op.op == "ReduceLogSumExp":
+        top = x.max(axis=over, keepdims=True)
+        result = np.log(_sum(np.exp(x - top), over, True)) + top
+        return result if kept else result.reshape([d for a, d in enumerate(x.shape) if a not in over])
+    terms = x * x if op.op in ("ReduceSumSquare", "ReduceL2") else abs(x) if op.op == "ReduceL1" else x
+    total = _sum(terms, over, kept)
+    if op.op == "ReduceMean":
+        return total / math.prod(x.shape[a] for a in over)
+    return np.sqrt(total) if op.op == "ReduceL2" else np.log(total) if op.op == "ReduceLogSum" else total
 
 
-@composite("SpaceToDepth")
-def _space_to_depth(op: Op, x: Array) -> Array:
-    return ops.space_to_depth.meaning(x, int(op["blocksize"]))
-
-
-@composite("DepthToSpace")
-def _depth_to_space(op: Op, x: Array) -> Array:
-    return ops.depth_to_space.meaning(x, int(op["blocksize"]), mode=op["mode"])
-
-
-@composite("LeakyRelu")
-def _leaky_relu(op: Op, x: Array) -> Array:
-    return ops.leaky_relu.meaning(x, op["alpha"])
+composite("SpaceToDepth")(lambda op, x: ops.space_to_depth.meaning(x, int(op["blocksize"])))
+composite("DepthToSpace")(lambda op, x: ops.depth_to_space.meaning(x, int(op["blocksize"]), mode=op["mode"]))
+composite("LeakyRelu")(lambda op, x: ops.leaky_relu.meaning(x, op["alpha"]))
+composite("HardSigmoid")(lambda op, x: ops.hard_sigmoid.meaning(x, op["alpha"], op["beta"]))
+composite("Reciprocal")(lambda op, x: x.dtype.type(1) / x)
 
 
 @composite("Elu")
@@ -162,16 +133,16 @@ def _elu(op: Op, x: Array) -> Array:
     return np.where(x < 0, (np.exp(x) - x.dtype.type(1)) * _given(op, x, "alpha"), x)
 
 
-@composite("HardSigmoid")
-def _hard_sigmoid(op: Op, x: Array) -> Array:
-    return ops.hard_sigmoid.meaning(x, op["alpha"], op["beta"])
-
-
 @composite("BatchNormalization")
 def _batch_normalization(op: Op, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Any:
-    wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
     factor = scale / np.sqrt(variance + _given(op, variance, "epsilon"))
-    return x * factor[wide] + (bias - mean * factor)[wide]
+    return _scaled(x, factor, bias - mean * factor)
+
+
+def _scaled(x: Array, scale: Array, shift: Array) -> Any:
+    """Return x * scale + shift, for a scale and a shift per channel."""
+    wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
+    return x * scale[wide] + shift[wide]
 
 
 def _normalized(op: Op, x: Array, axes: Any) -> Any:
@@ -184,13 +155,12 @@ def _normalized(op: Op, x: Array, axes: Any) -> Any:
 
 @composite("InstanceNormalization")
 def _instance_normalization(op: Op, x: Array, scale: Array, bias: Array) -> Any:
-    wide = (None, slice(None), *(None,) * (len(x.shape) - 2))
-    return _normalized(op, x, tuple(range(2, len(x.shape)))) * scale[wide] + bias[wide]
+    return _scaled(_normalized(op, x, tuple(range(2, len(x.shape)))), scale, bias)
 
 
 @composite("LayerNormalization", when=lambda op: len(op.outputs) == 1)
 def _layer_normalization(op: Op, x: Array, scale: Array, bias: Array | None = None) -> Any:
-    found = _normalized(op, x, tuple(range(_axis(op, x), len(x.shape)))) * scale
+    found = _normalized(op, x, tuple(range(int(op["axis"]) % len(x.shape), len(x.shape)))) * scale
     return found if bias is None else found + bias
 
 

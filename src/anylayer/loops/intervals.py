@@ -57,7 +57,7 @@ class ScalarIntervals:
         if x.op == "const":
             return (x.data, x.data) if abs(x.data) < _HUGE else None
         if x.op == "index":
-            low, high = self.space.lower(x.data), self.space.upper(x.data)
+            low, high = (self.space.bound(x.data, above) for above in (False, True))
             if low is None or high is None:
                 return None
             least = bounds(low, self.ranges)[0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from anylayer.errors import LayerError
 from anylayer.graph import Graph, Op, Value, operators
@@ -167,25 +167,15 @@ def _port(argument: Argument, kind: str, pitched: bool) -> Buffer:
     return Buffer(argument.name, argument.dtype, argument.shape, kind, None, tuple(pitches), start)
 
 
-class naming:
-    """A context that names the operator and its line in an error."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Unsupported):
-            raise refused(self.op, error.message) from error
-
-
-def refused(op: Op, why: str) -> LayerError:
-    """Return the error for an operator that has no loops."""
-    line = f" at {op.place}" if op.place else ""
-    what = f"operator {op.op}{line} cannot become loops: {why}"
-    return LayerError(what, f"node '{op.scope}'") if op.scope else LayerError(what)
+@contextmanager
+def naming(op: Op) -> Iterator[None]:
+    """Name the operator and its line in an error."""
+    try:
+        yield
+    except Unsupported as error:
+        line = f" at {op.place}" if op.place else ""
+        what = f"operator {op.op}{line} cannot become loops: {error.message}"
+        raise LayerError(what, *([f"node '{op.scope}'"] if op.scope else ())) from error
 
 
 def _one(low: Lowering, op: Op, held: Mapping[Value, str], waiting: list[tuple[Value, Buffer]]) -> None:
@@ -280,12 +270,7 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
     for op in graph.ops:
         length = _length(op)
         for value in op.outputs:
-            parts = [v for v in dict.fromkeys(op.inputs) if v is not None]
-            cost = sum(
-                min(costs.get(v, 1.0), 1.0) if _FEW * _count(v) <= _count(value) else costs.get(v, 1.0)
-                for v in parts
-            )
-            cost = length * (cost + _own_cost(op))
+            cost = length * _cost(op, value, costs)
             repeated = often.get(value, 1.0) > _OFTEN and (length > _LONG or cost > _MUCH)
             if repeated or (value in whole and op.op in INLINED):
                 held[value] = "often read"
@@ -296,11 +281,13 @@ def held_by_element(graph: Graph) -> dict[Value, str]:
     return {**held, **dict.fromkeys(pieces, "pieces")}
 
 
-def _own_cost(op: Op) -> int:
-    """Return the number of operations that an operator adds to those of its inputs, per element."""
-    if op in MOVES or op in CREATES:
-        return 0
-    return 10 if op in COSTLY else 1
+def _cost(op: Op, value: Value, costs: Mapping[Value, float]) -> float:
+    """Return the number of operations per element of an output, with those of its inputs. Inputs that have few
+    elements are computed once.
+    """
+    parts = [(v, costs.get(v, 1.0)) for v in dict.fromkeys(op.inputs) if v is not None]
+    cost = sum(min(c, 1.0) if _FEW * _count(v) <= _count(value) else c for v, c in parts)
+    return cost + (0 if op in MOVES or op in CREATES else 10 if op in COSTLY else 1)
 
 
 def _rows(graph: Graph, held: Mapping[Value, str]) -> dict[Value, Sequence[int]]:
@@ -365,12 +352,10 @@ def _costs(graph: Graph) -> dict[Value, float]:
         is_index = op in operators.INDEX_ARITHMETIC or op.op == "Inside"
         simple = is_index and all(v.dtype.kind == "i" and (v in whole or v.const is not None) for v in parts)
         for value in op.outputs:
-            few = [v for v in parts if _FEW * _count(v) <= _count(value)]
-            cost = sum(min(costs.get(v, 1.0), 1.0) if v in few else costs.get(v, 1.0) for v in parts)
-            cost += _own_cost(op)
             if simple:
                 whole.add(value)
-            costs[value] = 0 if simple else 1 if op.op in NESTS else min(cost, 2 * _MAX_COST)
+            cost = min(_cost(op, value, costs), 2 * _MAX_COST)
+            costs[value] = 0 if simple else 1 if op.op in NESTS else cost
     return costs
 
 
@@ -386,7 +371,4 @@ def _repeats(op: Op, i: int, v: Value) -> float:
 
 
 def _count(v: Value) -> int:
-    total = 1
-    for d in stand_for(v.shape):
-        total *= 1 if isinstance(d, str) else int(d)
-    return total
+    return math.prod(1 if isinstance(d, str) else int(d) for d in stand_for(v.shape))

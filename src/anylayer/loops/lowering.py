@@ -59,24 +59,18 @@ class Unsupported(LayerError):
     """The error of an operator, or of a combination of its attributes, that has no loops."""
 
 
-def elements(*names: str) -> Callable[[Element], Element]:
-    """Register the decorated function, which returns an element of an operator's output, for these operators."""
-    return _entering(ELEMENTS, names)
-
-
-def nests(*names: str) -> Callable[[Callable[[Lowering, Op], None]], Callable[[Lowering, Op], None]]:
-    """Register the decorated function, which appends the loops of an operator, for these operators."""
-    return _entering(NESTS, names)
-
-
-def _entering(table: dict[str, T], names: Sequence[str]) -> Callable[[T], T]:
-    """Return a decorator that enters its function in a table under each of the names."""
+def entering(table: dict[str, T], *names: str) -> Callable[[T], T]:
+    """Return a decorator that enters its function in a table under each of the names of operators."""
 
     def enter(function: T) -> T:
         table.update(dict.fromkeys(names, function))
         return function
 
     return enter
+
+
+elements = partial(entering, ELEMENTS)
+nests = partial(entering, NESTS)
 
 
 def size_of(d: Any) -> Expression:
@@ -400,18 +394,20 @@ class Lowering:
         """
         splits: dict[int, tuple[Expression, ...]] = {}
         for at in range(len(groups)):
-            found = True
-            while found:
-                found = False
-                name, extent = best.loops[at]
-                for size in divisors(best.inner, self.scalars, name):
-                    if not self.space.remainder(extent, size).terms:
-                        tried = {**splits, at: (*splits.get(at, ()), size)}
-                        other = self._nest(groups, shape, store, tried)
-                        if other.divisions < best.divisions:
-                            splits, best, found = tried, other, True
-                            break
+            sizes = self._divisors(best, at)
+            while sizes:
+                tried = {**splits, at: (*splits.get(at, ()), sizes.pop(0))}
+                other = self._nest(groups, shape, store, tried)
+                if other.divisions < best.divisions:
+                    splits, best = tried, other
+                    sizes = self._divisors(best, at)
         return best, splits
+
+    def _divisors(self, nest: _Nest, at: int) -> list[Expression]:
+        """Return the factors of a loop's extent by which the statements of a nest divide its variable."""
+        name, extent = nest.loops[at]
+        found = divisors(nest.inner, self.scalars, name)
+        return [size for size in found if not self.space.remainder(extent, size).terms]
 
     def _nest(
         self,

@@ -169,7 +169,7 @@ def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     for i in range(len(op.inputs)):
         part = given(op, i)
         start, end = end, end + size_of(part.shape[axis])
-        least = low.space.lower(place)
+        least = low.space.bound(place, False)
         if least is not None and low.space.certain(least - end):
             continue  # the index is in a later part
         parts.append((part, start, end))
@@ -284,23 +284,31 @@ def _inside(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("GatherElements")
 def _gather_elements(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    x = given(op)
-    axis = op["axis"] % len(x.shape)
-    index[axis] = position(low, given(op, 1), list(index), size_of(x.shape[axis]))
-    return low.element(x, index)
+    return low.element(given(op), _replaced(low, op, index))
+
+
+def _replaced(low: Lowering, op: Op, index: Index) -> Index:
+    """Return an index in which an array of indices replaces that of one axis."""
+    shape = sizes_of(given(op))
+    axis = op["axis"] % len(shape)
+    return [*index[:axis], position(low, given(op, 1), index, shape[axis]), *index[axis + 1 :]]
 
 
 @elements("GatherND")
 def _gather_nd(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
+    batch = int(op["batch_dims"])
+    return low.element(given(op), [*index[:batch], *_selected(low, op, index, batch)])
+
+
+def _selected(low: Lowering, op: Op, index: Index, batch: int = 0) -> Index:
+    """Return the index after `batch` axes that the rows of an array of indices select."""
     x, indices = given(op), given(op, 1)
-    batch, outer = int(op["batch_dims"]), len(indices.shape) - 1
-    depth = indices.shape[-1]
-    if not isinstance(depth, int) or type(depth) is not int:
-        raise Unsupported("a GatherND whose depth is open")
-    places = [
-        position(low, indices, [*index[:outer], constant(k)], size_of(x.shape[batch + k])) for k in range(depth)
-    ]
-    return low.element(x, [*index[:batch], *places, *index[outer:]])
+    outer, depth = len(indices.shape) - 1, indices.shape[-1]
+    if type(depth) is not int:
+        raise Unsupported(f"a {op.op} whose depth is open")
+    sizes = sizes_of(x)[batch : batch + depth]
+    places = [position(low, indices, [*index[:outer], constant(k)], size) for k, size in enumerate(sizes)]
+    return [*places, *index[outer:]]
 
 
 @elements("Range")
@@ -336,55 +344,27 @@ def _triangle(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
     return low.scalars.choice(inside, x, low.scalars.const(0, x.dtype))
 
 
-@nests("ScatterElements")
-def _scatter_elements(low: Lowering, op: Op) -> None:
-    write_elements(low, op, copied(low, op))
-
-
-def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
-    """Append the writes of a ScatterElements to a buffer with the elements of its first input, in their order."""
-    x, indices, updates = (given(op, i) for i in range(3))
-    how, shape = op["reduction"], sizes_of(x)
-    axis = op["axis"] % len(shape)
-    data = buffer if buffer.shape == shape else Buffer("", x.dtype, shape, "")
-
-    def store(index: Index) -> list[Statement]:
-        there = list(index)
-        there[axis] = position(low, indices, index, shape[axis])
-        value = low.scalars.cast(low.element(updates, index), buffer.dtype)
-        return [Store(buffer, data.offset(there), value, "" if how == "none" else how)]
-
-    _fill_in_order(low, sizes_of(indices), store)
-
-
-@nests("ScatterND")
-def _scatter_nd(low: Lowering, op: Op) -> None:
-    x, indices, updates = (given(op, i) for i in range(3))
-    how, outer, depth = op["reduction"], len(indices.shape) - 1, indices.shape[-1]
-    if type(depth) is not int:
-        raise Unsupported("a ScatterND whose depth is open")
-    buffer = copied(low, op)
-
-    def store(index: Index) -> list[Statement]:
-        places = [position(low, indices, [*index[:outer], constant(k)], size_of(x.shape[k])) for k in range(depth)]
-        offset = buffer.offset([*places, *index[outer:]])
-        return [Store(buffer, offset, low.element(updates, index), "" if how == "none" else how)]
-
-    _fill_in_order(low, sizes_of(updates), store)
-
-
-def copied(low: Lowering, op: Op) -> Buffer:
-    """Append a copy of an operator's first input to the buffer of its output."""
+@nests("ScatterElements", "ScatterND")
+def _scatter(low: Lowering, op: Op) -> None:
     buffer = low.new_buffer(op.outputs[0])
     low.states.add(buffer)
     copies(low, given(op), buffer)
-    return buffer
+    write_elements(low, op, buffer)
 
 
-def _fill_in_order(low: Lowering, shape: Sequence[Expression], store: Callable[[Index], list[Statement]]) -> None:
-    """Append sequential loops over all indices of a shape, because several of them may write the same element."""
+def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
+    """Append the writes of a scatter to a buffer with the elements of its first input, in their order."""
+    x, updates = given(op), given(op, 2)
+    how, shape = "" if op["reduction"] == "none" else op["reduction"], sizes_of(x)
+    data = buffer if buffer.shape == shape else Buffer("", x.dtype, shape, "")
+
+    def store(index: Index) -> list[Statement]:
+        place = _selected(low, op, index) if op.op == "ScatterND" else _replaced(low, op, index)
+        offset = data.offset(place)
+        return [Store(buffer, offset, low.scalars.cast(low.element(updates, index), buffer.dtype), how)]
+
     start = len(low.body)
-    low.fill(shape, store)
+    low.fill(sizes_of(updates), store)  # in sequential loops: several iterations may write the same element
     for loop in low.body[start:]:
         if isinstance(loop, Loop):
             loop.parallel = False

@@ -83,11 +83,8 @@ def at_fixed_sizes(layer: Bound, *, free_params: bool = False) -> Opened:
     graph, parameters = find(layer, _at_fixed_sizes, difference, special)
     free = {e.name for elements in parameters.values() if isinstance(elements, list) for e in elements
             if isinstance(e, ParamNumber)}  # fmt: skip
-    notes = (
-        [f"other code may be needed where these are 0 or 1: {', '.join(sorted(free & special))}"]
-        if free & special
-        else []
-    )
+    names = ", ".join(sorted(free & special))
+    notes = [f"other code may be needed where these are 0 or 1: {names}"] if names else []
     return Opened(graph, parameters=parameters, notes=notes)
 
 
@@ -226,14 +223,8 @@ class _Opening:
         for name in symbols:
             rest = difference - symbol(name)
             for other in (rest, -(difference + symbol(name))):
-                if (
-                    name not in other.symbols
-                    and other.symbols
-                    and len(other.symbols) == 1
-                    and len(other.terms) == 1
-                ):
-                    only = next(iter(other.symbols))
-                    if -other == symbol(only) or other == symbol(only):
+                for only in other.symbols - {name}:
+                    if other in (symbol(only), -symbol(only)):
                         return {name: symbol(only)}
         return {symbols[0]: constant(self.values[symbols[0]])} if symbols else None
 

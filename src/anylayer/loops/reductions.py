@@ -17,6 +17,7 @@ from anylayer.loops.lowering import (
     Index,
     Lowering,
     Unsupported,
+    entering,
     given,
     joined,
     nests,
@@ -57,6 +58,7 @@ def _output_index(op: Op, axes: Sequence[int], index: Index) -> Index:
     return [i for a, i in enumerate(index) if a not in axes]
 
 
+@entering(INLINED, *_HOW)
 def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
     """Add loops that compute an element of a reduction, and return the element."""
     x, axes = given(op), _axes(op)
@@ -69,9 +71,6 @@ def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
         return low.element(x, [next(inner) if i is None else i for i in full])
 
     return combined(low, index, [size_of(x.shape[a]) for a in sorted(axes)], element, _HOW[op.op], x.dtype)
-
-
-INLINED.update(dict.fromkeys(_HOW, _inlined_reduce))
 
 
 def combined(
@@ -226,13 +225,11 @@ def _product(low: Lowering, op: Op, index: Index, k: Expression) -> Scalar:
     return low.scalars.call("mul", op.outputs[0].dtype, x, z)
 
 
+@entering(INLINED, "MatMul")
 def _inlined_matmul(low: Lowering, op: Op, index: Index) -> Scalar:
     """Add a loop that computes an element of a matrix product, and return the element."""
     extent, dtype = size_of(given(op).shape[-1]), op.outputs[0].dtype
     return combined(low, index, [extent], lambda k: _product(low, op, index, k[0]), "add", dtype)
-
-
-INLINED["MatMul"] = _inlined_matmul
 
 
 @nests("CumSum")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -51,7 +53,7 @@ def _resize(
         parts = [_along(x, cells[:, t], axis) for t in range(int(cells.shape[1]))]
         if weights is not None:
             parts = [part * weights[:, t][wide] for t, part in enumerate(parts)]
-        x = sum(parts[1:], start=parts[0])
+        x = reduce(add, parts)
     return x if axes else record("Identity", [x], x.shape, x.dtype)
 
 
@@ -84,7 +86,7 @@ def _sparse_product(op: Op, a: Array, b: Array) -> Any:
     weights = np.take_along_axis(matrix, cells, 1)
     wide = (slice(None), *(None,) * (-axis - 1))
     terms = [_along(x, cells[:, t], len(x.shape) + axis) * weights[:, t][wide] for t in range(taps)]
-    return sum(terms[1:], start=terms[0])
+    return reduce(add, terms)
 
 
 def _points(x: Array, image: Array, row: Array, column: Array) -> Array:
@@ -103,12 +105,12 @@ def _grid_sample(op: Op, x: Array, grid: Array) -> Any:
     columns = substituted(on_axis)(grid[..., 0], width, mode, padding, corners)
     rows = substituted(on_axis)(grid[..., 1], height, mode, padding, corners)
     image = substituted(_numbers)(n)[:, None, None]
-    total: Any = None
-    for row, row_weight in list(substituted(taps)(rows, height, mode, padding, corners)):
-        for column, weight in list(substituted(taps)(columns, width, mode, padding, corners)):
-            term = _points(x, image, row, column) * (row_weight * weight)[..., None]
-            total = term if total is None else total + term
-    return total.transpose(0, 3, 1, 2)
+    terms = [
+        _points(x, image, row, column) * (row_weight * weight)[..., None]
+        for row, row_weight in list(substituted(taps)(rows, height, mode, padding, corners))
+        for column, weight in list(substituted(taps)(columns, width, mode, padding, corners))
+    ]
+    return reduce(add, terms).transpose(0, 3, 1, 2)
 
 
 def _numbers(n: int) -> Any:
@@ -142,15 +144,13 @@ def _roi_align(op: Op, x: Array, rois: Array, images: Array) -> Any:
     extents = corners[:, 2:] - corners[:, :2]
     if not half:
         extents = np.maximum(extents, np.float32(1))
-    total: Any = None
-    sample = substituted(_samples)
+    terms, sample = [], substituted(_samples)
     for row, row_weight in sample(corners[:, 1], extents[:, 1], size[0], ratio, x.shape[2]):
         for column, weight in sample(corners[:, 0], extents[:, 0], size[1], ratio, x.shape[3]):
             # (K, h, s, w, t, C)
             points = _points(x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None])
-            term = points * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None]
-            total = term if total is None else total + term
-    bins = total.sum(axis=(2, 4)) / np.float32(ratio * ratio)
+            terms.append(points * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None])
+    bins = reduce(add, terms).sum(axis=(2, 4)) / np.float32(ratio * ratio)
     return bins.transpose(0, 3, 1, 2)
 
 

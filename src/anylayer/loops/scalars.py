@@ -68,7 +68,9 @@ class Scalars:
     def limited_by(self, x: Scalar) -> set[str]:
         """Return the sizes that must not be larger than LARGEST_SIZE, so that an integer fits into 32 bits."""
         if x.op == "index":
-            return {s for e in (self.space.lower(x.data), self.space.upper(x.data)) if e for s in e.symbols}
+            return {
+                s for e in (self.space.bound(x.data, above) for above in (False, True)) if e for s in e.symbols
+            }
         if x.data == NEAR and self.intervals.fits(x):
             return set()
         return {s for a in x.args for s in self.limited_by(a)}
@@ -101,20 +103,14 @@ class Scalars:
         """Return a number that is computed from sizes, in double precision."""
         if number.function == "float":
             inner = number.arguments[0]
-            if isinstance(inner, Expression):
-                return self.cast(self.index(inner), DOUBLE)
-            return self.const(inner.value({}) if isinstance(inner, Real) else inner, DOUBLE)
+            return self.element(inner.value({}) if isinstance(inner, Real) else inner, DOUBLE)
         return self.call(_REAL[number.function], DOUBLE, *(self.real(a) for a in number.arguments))
 
     def element(self, element: Any, dtype: np.dtype[Any]) -> Scalar:
         """Return an element of an array that is computed from sizes: a number, an Expression or a Real."""
-        if isinstance(element, Scalar):
-            return self.cast(element, dtype)
-        if isinstance(element, Expression):
-            return self.cast(self.index(element), dtype)
-        if isinstance(element, Real):
-            return self.cast(self.real(element), dtype)
-        return self.const(element, dtype)
+        if isinstance(element, (Expression, Real)):
+            element = self.index(element) if isinstance(element, Expression) else self.real(element)
+        return self.cast(element, dtype) if isinstance(element, Scalar) else self.const(element, dtype)
 
     def cast(self, x: Scalar, dtype: Any) -> Scalar:
         """Return a scalar converted to another dtype."""
@@ -183,7 +179,7 @@ class Scalars:
             return self.const(False, BOOL)
         if op in ("lt", "ge", "gt", "le") and all(a.op == "index" for a in args):
             a, b = (x.data for x in (args if op in ("lt", "ge") else args[::-1]))
-            if self.space.certain(self.space.lower(b - a - constant(1))):
+            if self.space.not_negative(b - a - constant(1)):
                 return self.const(op in ("lt", "gt"), BOOL)
             if self.space.not_negative(a - b):
                 return self.const(op in ("ge", "le"), BOOL)

@@ -29,26 +29,19 @@ class Space:
         self.extents[name] = extent
         return constant(0) if extent.constant == 1 else symbol(name)
 
-    def upper(self, e: Expression) -> Expression | None:
-        """Return an upper bound of an expression that does not contain loop variables, or None."""
-        return self._bound(e, True)
-
-    def lower(self, e: Expression) -> Expression | None:
-        """Return a lower bound of an expression that does not contain loop variables, or None."""
-        return self._bound(e, False)
-
-    def _bound(self, e: Expression, above: bool) -> Expression | None:
+    def bound(self, e: Expression, above: bool) -> Expression | None:
+        """Return an upper bound (`above`) or a lower bound of an expression without loop variables, or None."""
         remainder = remainder_in(e)
         if remainder is not None:
             _, size, rest = remainder
-            other = self._bound(rest, above)
+            other = self.bound(rest, above)
             return None if other is None else other + (size - constant(1) if above else constant(0))
         for monomial, factor in e.terms.items():  # an extent may be computed from outer variables
             name = monomial[0][0].name if len(monomial) == 1 and monomial[0][1] == 1 else ""
             extent = self.extents.get(name)
             if extent is not None and not extent.symbols.isdisjoint(self.extents):
                 end = extent - constant(1) if above == (factor > 0) else constant(0)
-                return self._bound(e + constant(factor) * (end - symbol(name)), above)
+                return self.bound(e + constant(factor) * (end - symbol(name)), above)
         total = constant(0)
         for monomial, factor in e.terms.items():
             term = constant(factor)
@@ -62,7 +55,7 @@ class Space:
         return total
 
     def _atom_bound(self, atom: Atom, above: bool) -> Expression | None:
-        """Return an upper bound (`above`) or a lower bound of a variable or a function."""
+        """Return a bound of a variable or a function."""
         if not atom.function:
             extent = self.extents.get(atom.name)
             if extent is None:
@@ -76,10 +69,10 @@ class Space:
             a, b = atom.arguments
             if any(s in self.extents for s in b.symbols):
                 return None
-            inner = self._bound(a, above)
+            inner = self.bound(a, above)
             return None if inner is None else inner // b
         if atom.function in ("min", "max"):
-            parts = [self._bound(a, above) for a in atom.arguments]
+            parts = [self.bound(a, above) for a in atom.arguments]
             known = [p for p in parts if p is not None]
             if (atom.function == "min") == above and known:
                 return known[0] if len(known) == 1 else extremum(atom.function, *known)
@@ -96,30 +89,28 @@ class Space:
 
     def not_negative(self, e: Expression) -> bool:
         """Return whether an expression is certainly 0 or more."""
-        return self.certain(self.lower(e))
+        return self.certain(self.bound(e, False))
 
     def below(self, e: Expression, size: Expression) -> bool:
         """Return whether an expression is certainly less than a size."""
-        top = self.upper(e)
+        top = self.bound(e, True)
         return top is not None and self.certain(size - constant(1) - top)
 
     def quotient(self, e: Expression, size: Expression) -> Expression:
         """Return the floor of e / size."""
-        return e if size.constant == 1 else self.simplified(e // size)
+        if size.constant == 1:
+            return e
+        terms = dict((e // size).terms)
+        for monomial in list(terms):
+            for atom, _ in monomial:
+                quotient = atom.function == "//" and self.not_negative(atom.arguments[0])
+                if quotient and self.below(*atom.arguments):  # it is certainly 0
+                    terms.pop(monomial, None)
+        return Expression(terms)
 
     def remainder(self, e: Expression, size: Expression) -> Expression:
         """Return e % size."""
         return constant(0) if size.constant == 1 else e - size * self.quotient(e, size)
-
-    def simplified(self, e: Expression) -> Expression:
-        """Return an expression without the quotients that are certainly 0."""
-        terms = dict(e.terms)
-        for monomial in e.terms:
-            for atom, _ in monomial:
-                quotient = atom.function == "//" and self.not_negative(atom.arguments[0])
-                if quotient and self.below(*atom.arguments):
-                    terms.pop(monomial, None)
-        return Expression(terms)
 
     def clamped(self, e: Expression, size: Expression) -> Expression:
         """Return an index clamped to 0 ... size - 1; unchanged if it is certainly in this range."""

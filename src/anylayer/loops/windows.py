@@ -25,11 +25,15 @@ def _cells(x: Any, window: Window, fill: float) -> Any:
     if any(window.pads):
         amounts = [(0, 0), (0, 0), *zip(window.begins, window.ends)]
         x = np.pad(x, amounts, constant_values=x.dtype.type(fill))
-    n = len(window.kernel)
     for a, (k, s, d, extent) in enumerate(zip(window.kernel, window.strides, window.dilations, window.extents)):
         count = (x.shape[2 + 2 * a] - extent) // s + 1
         x = np.take(x, np.arange(k)[:, None] * d + arange(count) * s, axis=2 + 2 * a)
-    return x.transpose(0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2))
+    return _kernel_first(x)
+
+
+def _kernel_first(x: Any) -> Any:
+    """Return an array (N, C, kernel, count, kernel, count...) as one (N, C, kernel..., counts...)."""
+    return x.transpose(0, 1, *range(2, len(x.shape), 2), *range(3, len(x.shape), 2))
 
 
 def _inner(window: Window) -> tuple[int, ...]:
@@ -90,11 +94,10 @@ def _conv_transpose(op: Op, x: Any, weight: Any, bias: Any = None) -> Any:
         valid = (places % s == 0) & (places >= 0) & (places // s < size)
         x = np.take(x, np.clip(places // s, 0, size - 1), axis=2 + 2 * a)
         x = np.where(valid.reshape(*valid.shape, *(1,) * (n - a - 1)), x, x.dtype.type(0))
-    cells = x.transpose(0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2))
     first, outputs, *kernel = weight.shape
     swapped = weight.reshape(group, first // group, outputs, *kernel)
     swapped = swapped.transpose(0, 2, 1, *range(3, 3 + n)).reshape(group * outputs, first // group, *kernel)
-    return _product(op, cells, swapped, bias)
+    return _product(op, _kernel_first(x), swapped, bias)
 
 
 @composite("LRN")
