@@ -105,11 +105,11 @@ def _grid_sample(op: Op, x: Array, grid: Array) -> Any:
     columns = substituted(on_axis)(grid[..., 0], width, mode, padding, corners)
     rows = substituted(on_axis)(grid[..., 1], height, mode, padding, corners)
     image = substituted(_numbers)(n)[:, None, None]
-    terms = [
+    terms = (
         _points(x, image, row, column) * (row_weight * weight)[..., None]
         for row, row_weight in list(substituted(taps)(rows, height, mode, padding, corners))
         for column, weight in list(substituted(taps)(columns, width, mode, padding, corners))
-    ]
+    )
     return reduce(add, terms).transpose(0, 3, 1, 2)
 
 
@@ -144,12 +144,13 @@ def _roi_align(op: Op, x: Array, rois: Array, images: Array) -> Any:
     extents = corners[:, 2:] - corners[:, :2]
     if not half:
         extents = np.maximum(extents, np.float32(1))
-    terms, sample = [], substituted(_samples)
-    for row, row_weight in sample(corners[:, 1], extents[:, 1], size[0], ratio, x.shape[2]):
-        for column, weight in sample(corners[:, 0], extents[:, 0], size[1], ratio, x.shape[3]):
-            # (K, h, s, w, t, C)
-            points = _points(x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None])
-            terms.append(points * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None])
+    sample = substituted(_samples)
+    terms = (  # (K, h, s, w, t, C)
+        _points(x, images[:, None, None, None, None], row[:, :, :, None, None], column[:, None, None])
+        * (row_weight[:, :, :, None, None] * weight[:, None, None])[..., None]
+        for row, row_weight in sample(corners[:, 1], extents[:, 1], size[0], ratio, x.shape[2])
+        for column, weight in sample(corners[:, 0], extents[:, 0], size[1], ratio, x.shape[3])
+    )
     bins = reduce(add, terms).sum(axis=(2, 4)) / np.float32(ratio * ratio)
     return bins.transpose(0, 3, 1, 2)
 
