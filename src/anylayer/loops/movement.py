@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -370,60 +370,27 @@ def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
             loop.parallel = False
 
 
-def _append_selected(
-    low: Lowering,
-    op: Op,
-    mask: Callable[[Expression], Scalar],
-    count: Expression,
-    rest: Sequence[Expression],
-    element: Callable[[Expression, Index], Scalar],
-) -> None:
-    """Append a loop that stores the selected rows one after the other, and counts them.
-
-    mask: returns whether row k of `count` rows is selected. rest: the sizes of a row. element: returns an element
-    of row k.
-    """
+@nests("Compress", "NonZero")
+def _select(low: Lowering, op: Op) -> None:
+    """Append a loop that stores the selected rows, or their indices, one after the other, and counts them."""
+    x, shape, compresses = given(op), sizes_of(given(op)), op.op == "Compress"
+    mask, axis = (given(op, 1), op["axis"]) if compresses else (x, 0)
+    axis = None if axis is None else axis % len(shape)
+    if axis is None or any(d.constant != 1 for d in shape[:axis]) or size_of(mask.shape[0]) != shape[axis]:
+        raise Unsupported("a Compress along an axis that is not the first one")
+    if len(mask.shape) != 1:
+        raise Unsupported("a NonZero of several axes")
+    count, rest = shape[axis], shape[axis + 1 :]
     buffer, counter = low.new_buffer(op.outputs[0]), Local(low.name("count"), INT)
     (name, k), rows = low.variable(count), [low.variable(size) for size in rest]
-    place = low.scalars.named(low.scalars.local(counter), count)
-    index = [i for _, i in rows]
-    store = Store(buffer, Buffer("", buffer.dtype, (count, *rest), "").offset([place, *index]), element(k, index))
+    place, index = low.scalars.named(low.scalars.local(counter), count), [i for _, i in rows]
+    lead = [constant(0)] * axis
+    element = low.element(x, [*lead, k, *index]) if compresses else low.scalars.index(k)
+    store = Store(buffer, Buffer("", buffer.dtype, (count, *rest), "").offset([place, *index]), element)
     loops = nested([(n, size) for (n, _), size in zip(rows, rest)], [store], parallel=False)
-    body: list[Statement] = [If(mask(k), [*loops, Set(counter, low.scalars.const(1, INT), "add")])]
+    body: list[Statement] = [*loops, Set(counter, low.scalars.const(1, INT), "add")]
+    body = [If(low.scalars.cast(low.element(mask, [k]), BOOL), body)]
     low.flush([Set(counter, low.scalars.const(0, INT), "="), *nested([(name, count)], body, parallel=False)])
     for d in op.outputs[0].shape:
         if isinstance(d, Dim):
             low.counts.setdefault(d.base.name, (counter, d.base.maximum))
-
-
-@nests("Compress")
-def _compress(low: Lowering, op: Op) -> None:
-    x, mask, axis = given(op), given(op, 1), op["axis"]
-    shape = sizes_of(x)
-    axis = None if axis is None else axis % len(shape)
-    if axis is None or any(d.constant != 1 for d in shape[:axis]) or size_of(mask.shape[0]) != shape[axis]:
-        raise Unsupported("a Compress along an axis that is not the first one")
-    lead = [constant(0)] * axis
-    _append_selected(
-        low,
-        op,
-        lambda k: low.element(mask, [k]),
-        shape[axis],
-        shape[axis + 1 :],
-        lambda k, index: low.element(x, [*lead, k, *index]),
-    )
-
-
-@nests("NonZero")
-def _nonzero(low: Lowering, op: Op) -> None:
-    x = given(op)
-    if len(x.shape) != 1:
-        raise Unsupported("a NonZero of several axes")
-    _append_selected(
-        low,
-        op,
-        lambda k: low.scalars.cast(low.element(x, [k]), BOOL),
-        size_of(x.shape[0]),
-        (),
-        lambda k, index: low.scalars.index(k),
-    )

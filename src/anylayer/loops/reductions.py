@@ -26,70 +26,65 @@ from anylayer.loops.lowering import (
 )
 from anylayer.loops.scalars import divisions
 
-_HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul"}
+_HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul", "MatMul": "add"}
 
 
-@nests(*_HOW)
-def _reduce(low: Lowering, op: Op) -> None:
-    x, y, axes = given(op), op.outputs[0], _axes(op)
-    buffer = low.new_buffer(y)
-    domain = [(size_of(d), a not in axes) for a, d in enumerate(x.shape)]
+class _Domain(NamedTuple):
+    """The elements that an operator combines: their numbers along each axis, in the order of the loops; whether
+    the result keeps the axis; and a function that returns the element at an index.
+    """
 
-    def offset(index: Index) -> Expression:
-        return buffer.offset(_output_index(op, axes, index))
-
-    accumulate(low, buffer, domain, offset, partial(low.element, x), _HOW[op.op])
+    sizes: Sequence[Expression]
+    kept: Sequence[bool]
+    element: Callable[[Index], Scalar]
 
 
-def _axes(op: Op) -> Sequence[int]:
-    """Return the axes of a reduction."""
-    axes = reduced_axes(op)
-    if axes is None:
-        if not op["noop_with_empty_axes"]:
-            raise Unsupported("a reduction whose axes are computed")
-        return []
-    return axes
+def _domain(low: Lowering, op: Op) -> _Domain:
+    if op.op == "MatMul":
+        return _products(low, op)
+    x, axes = given(op), reduced_axes(op)
+    if axes is None and not op["noop_with_empty_axes"]:
+        raise Unsupported("a reduction whose axes are computed")
+    return _Domain(sizes_of(x), [a not in (axes or ()) for a in range(len(x.shape))], partial(low.element, x))
 
 
-def _output_index(op: Op, axes: Sequence[int], index: Index) -> Index:
-    """Return the index in a reduction's output that corresponds to an index in its input."""
-    if len(op.outputs[0].shape) == len(index):
-        return [constant(0) if a in axes else i for a, i in enumerate(index)]
-    return [i for a, i in enumerate(index) if a not in axes]
+def _products(low: Lowering, op: Op) -> _Domain:
+    """Return the products that a MatMul sums: one axis more than its result has, before the columns."""
+    a, b, y = given(op), given(op, 1), op.outputs[0]
+    left, right = len(a.shape) > 1, len(b.shape) > 1
+    at = len(y.shape) - right
+    batch, shape = y.shape[: at - left], sizes_of(y)
+
+    def element(index: Index) -> Scalar:
+        k, second = index[at], [*index[: len(batch)], *index[at:]]
+        x = low.operand(a, index[: at + 1], [*batch, *a.shape[-2:]]) if left else low.element(a, [k])
+        z = low.operand(b, second, [*batch, *b.shape[-2:]]) if right else low.element(b, [k])
+        return low.scalars.call("mul", y.dtype, x, z)
+
+    sizes = [*shape[:at], size_of(a.shape[-1]), *shape[at:]]
+    return _Domain(sizes, [axis != at for axis in range(len(sizes))], element)
+
+
+def _output_index(op: Op, kept: Sequence[bool], index: Index) -> Index:
+    """Return the index in an operator's output that corresponds to an index in what it combines."""
+    whole = len(op.outputs[0].shape) == len(index)
+    return [i if keeps else constant(0) for i, keeps in zip(index, kept) if keeps or whole]
 
 
 @entering(INLINED, *_HOW)
-def _inlined_reduce(low: Lowering, op: Op, index: Index) -> Scalar:
-    """Add loops that compute an element of a reduction, and return the element."""
-    x, axes = given(op), _axes(op)
-    whole = len(op.outputs[0].shape) == len(x.shape)
-    indices = iter([i for a, i in enumerate(index) if not whole or a not in axes])
-    full = [None if a in axes else next(indices) for a in range(len(x.shape))]
-
-    def element(summed: Index) -> Scalar:
-        inner = iter(summed)
-        return low.element(x, [next(inner) if i is None else i for i in full])
-
-    return combined(low, index, [size_of(x.shape[a]) for a in sorted(axes)], element, _HOW[op.op], x.dtype)
-
-
-def combined(
-    low: Lowering,
-    index: Index,
-    extents: Sequence[Expression],
-    element: Callable[[Index], Scalar],
-    how: str,
-    dtype: np.dtype[Any],
-) -> Scalar:
-    """Add loops that combine all elements of a domain, and return the result."""
+def _inlined(low: Lowering, op: Op, index: Index) -> Scalar:
+    """Add loops that combine the elements for an element of the output, and return it."""
+    sizes, kept, element = _domain(low, op)
+    how, dtype = _HOW[op.op], op.outputs[0].dtype
 
     def loops() -> tuple[Local, list[Statement]]:
         local, start = _accumulator(low, how, dtype)
-        variables = [low.variable(extent) for extent in extents]
-        before, value = low.scoped([name for name, _ in variables], lambda: element([i for _, i in variables]))
+        nests, inside = low.loops_over([[a] for a, keeps in enumerate(kept) if not keeps], sizes)
+        outer = iter([i for i, keeps in zip(index, kept) if keeps] if len(index) == len(kept) else index)
+        place = [next(outer) if keeps else i for i, keeps in zip(inside, kept)]
+        before, value = low.scoped([nest[0][0] for nest in nests], lambda: element(place))
         inner = [*before, Set(local, low.scalars.cast(value, local.dtype), how)]
-        names = [(name, extent) for (name, _), extent in zip(variables, extents)]
-        return local, [start, *nested(names, inner, parallel=False)]
+        return local, [start, *nested([nest[0] for nest in nests], inner, parallel=False)]
 
     return low.scalars.cast(low.scalars.local(low.inline(index, loops)), dtype)
 
@@ -112,31 +107,25 @@ def _start(how: str, dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).min if how == "max" else np.iinfo(dtype).max
 
 
-def accumulate(
-    low: Lowering,
-    buffer: Buffer,
-    domain: Sequence[tuple[Expression, bool]],
-    offset: Callable[[Index], Expression],
-    element: Callable[[Index], Scalar],
-    how: str,
-) -> None:
-    """Append loops that combine the elements of a domain into the elements of a buffer. domain: (extent, whether
-    the result keeps the axis) for each axis, in the order of the loops. offset: returns the position in the buffer
-    for an index of the kept axes.
+@nests(*_HOW)
+def _combine(low: Lowering, op: Op) -> None:
+    """Append loops that combine elements into those of the output.
 
     Where the innermost axis is kept, the elements of the buffer are combined in place, so that memory is read in
     order. Otherwise a local collects each element, in double precision for sums of floats. Adjacent axes that are
     both kept, or both combined, are collapsed into one loop if that needs no further integer division.
     """
-    groups = [[a] for a, (extent, _) in enumerate(domain) if extent.constant != 1]
-    body_of = partial(_body, low, domain, offset, element)
+    domain, how, buffer = _domain(low, op), _HOW[op.op], low.new_buffer(op.outputs[0])
+    kept = domain.kept
+    groups = [[a] for a, size in enumerate(domain.sizes) if size.constant != 1]
+    body_of = partial(_body, low, op, buffer, domain)
     best = body_of(groups)
     if not low.by_element:
-        best, groups = joined(best, groups, body_of, lambda a, b: domain[a][1] == domain[b][1])
+        best, groups = joined(best, groups, body_of, lambda a, b: kept[a] == kept[b])
     _, loops, outer, inner, value, place = best
     order = [group[0] for group in groups]
-    result_axes = [a for a in order if domain[a][1]]
-    summed = [a for a in order if not domain[a][1]]
+    result_axes = [a for a in order if kept[a]]
+    summed = [a for a in order if not kept[a]]
     if summed and order[-1] in result_axes and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
         inside = [a for a in order if a not in prefix]
@@ -159,7 +148,7 @@ def accumulate(
 
 
 class _Body(NamedTuple):
-    """The innermost body of `accumulate`: the number of integer divisions; the loop of each group of axes, by its
+    """The innermost body of `_combine`: the number of integer divisions; the loop of each group of axes, by its
     first axis; the statements that precede all combined elements, and those that precede each of them; the
     element; and its position in the buffer.
     """
@@ -172,64 +161,15 @@ class _Body(NamedTuple):
     place: Expression
 
 
-def _body(
-    low: Lowering,
-    domain: Sequence[tuple[Expression, bool]],
-    offset: Callable[[Index], Expression],
-    element: Callable[[Index], Scalar],
-    groups: Sequence[Sequence[int]],
-) -> _Body:
+def _body(low: Lowering, op: Op, buffer: Buffer, domain: _Domain, groups: Sequence[Sequence[int]]) -> _Body:
     """Return the body of loops over groups of axes; the axes of a group share a loop."""
-    nests, index = low.loops_over(groups, [size for size, _ in domain])
+    nests, index = low.loops_over(groups, domain.sizes)
     loops = {group[0]: nest[0] for group, nest in zip(groups, nests)}
-    result_loops, summed = (
-        [loops[g[0]][0] for g in groups if domain[g[0]][1] == which] for which in (True, False)
-    )
-    outer, (inner, value) = low.scoped(result_loops, lambda: low.scoped(summed, lambda: element(index)))
-    place = offset(index)
+    kept, summed = ([loops[g[0]][0] for g in groups if domain.kept[g[0]] == which] for which in (True, False))
+    outer, (inner, value) = low.scoped(kept, lambda: low.scoped(summed, lambda: domain.element(index)))
+    place = buffer.offset(_output_index(op, domain.kept, index))
     count = divisions([*outer, *inner, Store(Buffer("", value.dtype, (), ""), place, value)], low.scalars)
     return _Body(count, loops, outer, inner, value, place)
-
-
-@nests("MatMul")
-def _matmul(low: Lowering, op: Op) -> None:
-    a, b, y = given(op), given(op, 1), op.outputs[0]
-    left, right = len(a.shape) > 1, len(b.shape) > 1
-    batch = len(y.shape) - left - right
-    shape, inner = sizes_of(y), size_of(a.shape[-1])
-    buffer = low.new_buffer(y)
-    domain = [(d, True) for d in shape[:batch]]
-    domain += [(shape[batch], True)] * left + [(inner, False)] + [(shape[-1], True)] * right
-
-    def parts(index: Index) -> tuple[Index, Expression]:
-        return [*index[: batch + left], *index[len(index) - right :]], index[batch + left]
-
-    accumulate(
-        low,
-        buffer,
-        domain,
-        lambda index: buffer.offset(parts(index)[0]),
-        lambda index: _product(low, op, *parts(index)),
-        "add",
-    )
-
-
-def _product(low: Lowering, op: Op, index: Index, k: Expression) -> Scalar:
-    """Return the k-th product of an element of a MatMul."""
-    a, b = given(op), given(op, 1)
-    left, right = len(a.shape) > 1, len(b.shape) > 1
-    outer = index[: len(index) - left - right]
-    batch = op.outputs[0].shape[: len(outer)]
-    x = low.operand(a, [*outer, index[len(outer)], k], [*batch, *a.shape[-2:]]) if left else low.element(a, [k])
-    z = low.operand(b, [*outer, k, index[-1]], [*batch, *b.shape[-2:]]) if right else low.element(b, [k])
-    return low.scalars.call("mul", op.outputs[0].dtype, x, z)
-
-
-@entering(INLINED, "MatMul")
-def _inlined_matmul(low: Lowering, op: Op, index: Index) -> Scalar:
-    """Add a loop that computes an element of a matrix product, and return the element."""
-    extent, dtype = size_of(given(op).shape[-1]), op.outputs[0].dtype
-    return combined(low, index, [extent], lambda k: _product(low, op, index, k[0]), "add", dtype)
 
 
 @nests("CumSum")
@@ -333,7 +273,7 @@ def _arg(low: Lowering, op: Op) -> None:
     buffer = low.new_buffer(y)
     low.set_limit(buffer, shape[axis].constant or 0)
     loops, index = _outer(low, shape, axis)
-    place = buffer.offset(_output_index(op, [axis], index))
+    place = buffer.offset(_output_index(op, [a != axis for a in range(len(shape))], index))
     start = low.element(x, index)
     name, k = low.variable(shape[axis])
     index[axis] = k
