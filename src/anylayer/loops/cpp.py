@@ -245,11 +245,9 @@ class _Printer(Printer):
                 self.combined(s, names[0], text)
                 return
             head, end = f"for (int64_t {names[0]} = 0; {names[0]} < {text}; ++{names[0]})", "}"
-            width = self.width_of_vectors(s)
+            width = self.independent(s, sequential=True)
             if width:
                 head, end = f"in_vectors<{width}>({text}, [&](int64_t {names[0]})", "});"
-            else:
-                self.independent(s.var, s.body)
             self.block(head, s.body, variables=1, end=end)
             return
         counts = f"{self.arithmetic.text(total)}, {self.arithmetic.text(work)}"
@@ -264,7 +262,7 @@ class _Printer(Printer):
         if checks:
             self.line("uint64_t outside = 0;")
         if len(names) == 1:
-            self.independent(s.var, s.body)
+            self.independent(s)
             self.block(f"for (int64_t {names[0]} = begin; {names[0]} < end; ++{names[0]})", s.body, variables=1)
         else:
             self.collapsed(s, names)
@@ -279,32 +277,28 @@ class _Printer(Printer):
         test += "" if s.condition is None else f" && {self.scalar(s.condition)}"
         self.block(f"for (int64_t {name} = 0; {test}; ++{name})", s.body, variables=1)
 
-    def independent(self, variable: str, body: Sequence[Any]) -> None:
-        """Write INDEPENDENT before a loop whose iterations are independent."""
-        if self.is_independent(variable, body):
-            self.line("INDEPENDENT")
+    def independent(self, s: Loop, sequential: bool = False) -> int:
+        """Write INDEPENDENT before an innermost loop whose iterations store to different elements of arrays that
+        it does not read. Compilers cannot prove this for several pointers, nor for places that are read from data.
 
-    def is_independent(self, variable: str, body: Sequence[Any]) -> bool:
-        """Return whether the iterations of a loop store to different elements of arrays that it does not read.
-        Compilers cannot prove this for several pointers, nor for places that are read from data.
+        If they would compute several iterations of a sequential loop one by one, return the number of iterations
+        that one vector instruction computes, and write nothing. Return 0 otherwise.
         """
-        stores = [s for s in body if isinstance(s, Store)]
-        read = {x.data[0] for x in used_scalars(body, self.program.data) if x.op == "load"}
-        only = all(isinstance(s, (Comment, Let, Store)) for s in body)
-        return only and read.isdisjoint(s.buffer for s in stores) and self.are_apart(variable, stores)
-
-    def width_of_vectors(self, s: Loop) -> int:
-        """Return the number of iterations that one vector instruction computes, for an independent loop of which
-        compilers would compute several iterations one by one. Return 0 for others.
-        """
-        if not self.is_independent(s.var, s.body):
+        stores = [one for one in s.body if isinstance(one, Store)]
+        loads = [x for x in used_scalars(s.body, self.program.data) if x.op == "load"]
+        only = all(isinstance(one, (Comment, Let, Store)) for one in s.body)
+        read = {x.data[0] for x in loads}
+        if not (
+            only and read.isdisjoint(one.buffer for one in stores) and self.are_apart(s.variables[-1], stores)
+        ):
             return 0
-        extent, stores = s.extent.constant or 0, [one for one in s.body if isinstance(one, Store)]
-        used = used_scalars(s.body, self.program.data)
-        sizes = [one.buffer.dtype.itemsize for one in stores] + [x.dtype.itemsize for x in used if x.op == "load"]
-        width = _VECTOR // min(sizes, default=_VECTOR)
-        changes = any(one.how for one in stores)
-        return width if not changes and extent > 4 * width and extent % (width // 2) > 1 else 0
+        sizes = [one.buffer.dtype.itemsize for one in stores] + [x.dtype.itemsize for x in loads]
+        width, extent = _VECTOR // min(sizes, default=_VECTOR), s.extent.constant or 0
+        assigned = not any(one.how for one in stores)
+        if sequential and assigned and extent > 4 * width and extent % (width // 2) > 1:
+            return width
+        self.line("INDEPENDENT")
+        return 0
 
     def are_apart(self, variable: str, stores: Sequence[Store]) -> bool:
         """Return whether no two stores, in one iteration or in two, are to the same element."""
@@ -380,7 +374,7 @@ class _Printer(Printer):
         self.depth += 1
         self.line(f"const int64_t stop = std::min<int64_t>({size}, {last} + end - begin);")
         self.level += len(outer)
-        self.independent(s.variables[-1], s.body)
+        self.independent(s)
         self.block(f"for (; {last} < stop; ++{last}, ++begin)", s.body, variables=1)
         self.line(f"{last} = 0;")
         for at, (name, extent) in reversed(list(enumerate(zip(outer, s.extents)))[1:]):

@@ -123,7 +123,7 @@ class Lowering:
         self.graph = graph
         self.by_element = by_element
         self.selects = False
-        self.splits = not by_element
+        self.splits = False
         self.parameters = parameters
         self.params: dict[ParamNumber, Local] = {}
         self.counts: dict[str, tuple[Local, int]] = {}

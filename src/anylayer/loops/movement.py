@@ -354,8 +354,8 @@ def _scatter(low: Lowering, op: Op) -> None:
 
 def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
     """Append the writes of a scatter to a buffer with the elements of its first input, in their order."""
-    x, updates = given(op), given(op, 2)
-    how, shape = "" if op["reduction"] == "none" else op["reduction"], sizes_of(x)
+    x, updates, shape = given(op), given(op, 2), sizes_of(given(op))
+    how = "" if op["reduction"] == "none" else op["reduction"]
     data = buffer if buffer.shape == shape else Buffer("", x.dtype, shape, "")
 
     def store(index: Index) -> list[Statement]:

@@ -370,9 +370,8 @@ class _OpenCLPrinter(Printer):
 
     def require_floats(self) -> None:
         """Raise LayerError where an index outside of its axis could not be reported: as NaN, in each array."""
-        stored = {s.buffer for s in stores_of(self.program.body)}
         need(
-            not self.program.checks or all(b.dtype.kind == "f" for b in stored),
+            not self.program.checks or all(s.buffer.dtype.kind == "f" for s in stores_of(self.program.body)),
             "an index comes from data, and the layer has arrays of integers; an OpenCL kernel reports an index "
             "out of range by NaN, which integers do not have",
         )

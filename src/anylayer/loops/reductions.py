@@ -168,7 +168,7 @@ def _body(low: Lowering, op: Op, buffer: Buffer, domain: _Domain, groups: Sequen
     kept, summed = ([loops[g[0]][0] for g in groups if domain.kept[g[0]] == which] for which in (True, False))
     outer, (inner, value) = low.scoped(kept, lambda: low.scoped(summed, lambda: domain.element(index)))
     place = buffer.offset(_output_index(op, domain.kept, index))
-    count = divisions([*outer, *inner, Store(Buffer("", value.dtype, (), ""), place, value)], low.scalars)
+    count = divisions([*outer, *inner, Store(buffer, place, value)], low.scalars)
     return _Body(count, loops, outer, inner, value, place)
 
 
