@@ -104,14 +104,14 @@ class CppProgram:
         pools = getattr(self._local, "pools", None)
         if pools is None:
             pools = self._local.pools = [Recycled(shape, dtype, address) for shape, dtype in self._outputs]
-        found = []
+        pairs = []
         for pool, buffer, sizes in zip_longest(pools, out or (), self._sizes):
             if buffer is not None and sizes is None and buffer.flags.c_contiguous:
-                found.append((buffer, address(buffer)))
+                pairs.append((buffer, address(buffer)))
             else:
                 holder = pool.take()
-                found.append((holder.array, holder.tensor))
-        return [array for array, _ in found], [place for _, place in found]
+                pairs.append((holder.array, holder.tensor))
+        return [array for array, _ in pairs], [place for _, place in pairs]
 
 
 def _flags() -> list[str]:

@@ -236,7 +236,7 @@ class _Printer(Printer):
         self.line(f"{kind}* const {b.name} = &{b.name}_memory[0];")
 
     def loop(self, s: Loop) -> None:
-        names, total = self.named(s.variables), product(s.extents)
+        names, total = self.loop_names(s.variables), product(s.extents)
         work = total * rounds_inside(s.body)
         small = work.constant is not None and work.constant < _SHARED and len(names) == 1
         if small or not s.parallel:
@@ -272,7 +272,7 @@ class _Printer(Printer):
         self.line("}));")
 
     def repeat(self, s: Repeat) -> None:
-        (name,) = self.named([s.var])
+        (name,) = self.loop_names([s.var])
         test = f"{name} < {self.scalar(s.limit)}"
         test += "" if s.condition is None else f" && {self.scalar(s.condition)}"
         self.block(f"for (int64_t {name} = 0; {test}; ++{name})", s.body, variables=1)

@@ -104,8 +104,8 @@ class Statement:
     @property
     def scalars(self) -> list[Scalar]:
         """The scalars that it uses itself, apart from those of its body."""
-        found = (getattr(self, name, None) for name in ("value", "limit", "condition"))
-        return [x for x in found if x is not None]
+        scalars = (getattr(self, name, None) for name in ("value", "limit", "condition"))
+        return [x for x in scalars if x is not None]
 
 
 @dataclass(slots=True, eq=False)
@@ -357,14 +357,14 @@ def used_scalars(statements: Sequence[Any], data: Mapping[str, Scalar]) -> list[
 
 def with_operands(scalars: Iterable[Scalar], data: Mapping[str, Scalar]) -> list[Scalar]:
     """Return scalars, and those that they are computed from."""
-    found: dict[Scalar, None] = {}
+    visited: dict[Scalar, None] = {}
     pending = [*scalars]
     while pending:
         x = pending.pop()
-        if x not in found:
-            found[x] = None
+        if x not in visited:
+            visited[x] = None
             pending += [*x.args, *behind(x.symbols, data)]
-    return list(found)
+    return list(visited)
 
 
 def behind(symbols: Iterable[str], data: Mapping[str, Scalar]) -> list[Scalar]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import Dim
 from anylayer.graph.symbolic import Size
 from anylayer.loops.constants import of_indices
-from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, product, substituted
+from anylayer.loops.ir import INT, Buffer, Comment, Local, Scalar, Statement, Store, nested, product
+from anylayer.loops.nests import Nest, join_groups, repeated_stores
 from anylayer.loops.parameters import BlobElements, Parameters, ParamNumber
 from anylayer.loops.scalars import Scalars, changes, divisions, divisors, loops_by_condition, read_by
 from anylayer.loops.space import Space
@@ -42,7 +43,6 @@ _MAX_CUTS = 4
 Index = list[Expression]
 ElementAt = Callable[[Sequence[Expression]], Scalar]
 T = TypeVar("T")
-N = TypeVar("N", bound=tuple[Any, ...])
 Element = Callable[["Lowering", Op, int, Index], Scalar]
 ELEMENTS: dict[str, Element] = {}
 """Operator -> function (lowering, operator, number of the output, indices) that returns an element."""
@@ -371,7 +371,7 @@ class Lowering:
             if whole.divisions <= best.divisions:
                 best, groups = whole, [axes]
             else:
-                best, groups = joined(best, groups, lambda groups: self._nest(groups, shape, store))
+                best, groups = join_groups(best, groups, lambda groups: self._nest(groups, shape, store))
         splits: Mapping[int, Sequence[Expression]] = {}
         if self.splits:
             best, splits = self._split(best, groups, shape, store)
@@ -384,11 +384,11 @@ class Lowering:
 
     def _split(
         self,
-        best: _Nest,
+        best: Nest,
         groups: Sequence[Sequence[int]],
         shape: Sequence[Expression],
         store: Callable[[Index], list[Statement]],
-    ) -> tuple[_Nest, Mapping[int, Sequence[Expression]]]:
+    ) -> tuple[Nest, Mapping[int, Sequence[Expression]]]:
         """Return loops in which a loop whose variable is divided by a factor of its extent is split into two
         loops, and the `splits` of `_nest` that they are.
         """
@@ -403,11 +403,11 @@ class Lowering:
                     sizes = self._divisors(best, at)
         return best, splits
 
-    def _divisors(self, nest: _Nest, at: int) -> list[Expression]:
+    def _divisors(self, nest: Nest, at: int) -> list[Expression]:
         """Return the factors of a loop's extent by which the statements of a nest divide its variable."""
         name, extent = nest.loops[at]
-        found = divisors(nest.inner, self.scalars, name)
-        return [size for size in found if not self.space.remainder(extent, size).terms]
+        sizes = divisors(nest.inner, self.scalars, name)
+        return [size for size in sizes if not self.space.remainder(extent, size).terms]
 
     def _nest(
         self,
@@ -416,7 +416,7 @@ class Lowering:
         store: Callable[[Index], list[Statement]],
         splits: Mapping[int, Sequence[Expression]] = MappingProxyType({}),
         cuts: Sequence[int] = (),
-    ) -> _Nest:
+    ) -> Nest:
         """Return loops over groups of axes.
 
         splits: the extents of the inner loops of groups that have several loops, the innermost first. cuts: the
@@ -427,7 +427,7 @@ class Lowering:
         serial = 1 + len(splits.get(len(groups) - 1, ()))
         short = (loops[-1][1].constant or _MANY_ROWS) <= _MAX_REPEATS if loops else False
         if short and serial > 1 and not (cuts or self.by_element):
-            store, serial = _repeat_body(store, *loops.pop()), serial - 1
+            store, serial = repeated_stores(store, *loops.pop()), serial - 1
         rows, long = (
             math.prod(extent.constant or often for _, extent in part)
             for part, often in ((loops[:-serial], _MANY_ROWS), (loops[-serial:], 0))
@@ -440,7 +440,7 @@ class Lowering:
         before, inner = self.scoped([name for name, _ in loops], lambda: store(index))
         inner = [*before, *inner]
         count = divisions(inner, self.scalars)
-        return _Nest(count, nested(loops, inner, serial=last), inner, [nest[0] for nest in nests])
+        return Nest(count, nested(loops, inner, serial=last), inner, [nest[0] for nest in nests])
 
     def loops_over(
         self,
@@ -482,47 +482,3 @@ class Lowering:
             return statements
 
         return loops
-
-
-class _Nest(NamedTuple):
-    """Nested loops: the number of integer divisions in the innermost body, the statements, those of the innermost
-    body, and (variable, extent) of the outermost loop of each group.
-    """
-
-    divisions: int
-    statements: list[Statement]
-    inner: list[Statement]
-    loops: list[tuple[str, Expression]]
-
-
-def joined(
-    best: N,
-    groups: list[list[int]],
-    nest: Callable[[list[list[int]]], N],
-    suit: Callable[[int, int], bool] = lambda a, b: True,
-) -> tuple[N, list[list[int]]]:
-    """Return nested loops and their groups of axes, in which adjacent groups share a loop if that needs no further
-    integer division.
-
-    best: the nest of the given groups. nest: returns the nest of other ones; its first item is the number of
-    divisions. suit: whether the groups that begin with two axes may share a loop.
-    """
-    for at in reversed(range(len(groups) - 1)):
-        if suit(groups[at][0], groups[at + 1][0]):
-            tried = [*groups[:at], groups[at] + groups[at + 1], *groups[at + 2 :]]
-            other = nest(tried)
-            if other[0] <= best[0]:
-                best, groups = other, tried
-    return best, groups
-
-
-def _repeat_body(
-    store: Callable[[Index], list[Statement]], name: str, extent: Expression
-) -> Callable[[Index], list[Statement]]:
-    """Return a function that calls `store` for each value of a variable, of which the index is computed."""
-
-    def all_stores(index: Index) -> list[Statement]:
-        values = [{name: constant(i)} for i in range(extent.constant or 0)]
-        return [s for value in values for s in store([substituted(e, value) for e in index])]
-
-    return all_stores

@@ -28,16 +28,7 @@ from anylayer.loops.ir import (
     extremum,
     nested,
 )
-from anylayer.loops.lowering import (
-    Index,
-    Lowering,
-    Unsupported,
-    elements,
-    given,
-    nests,
-    size_of,
-    sizes_of,
-)
+from anylayer.loops.lowering import Index, Lowering, Unsupported, elements, given, nests, size_of, sizes_of
 from anylayer.loops.reductions import copies
 from anylayer.loops.space import Space
 

@@ -209,7 +209,7 @@ class _OpenCLPrinter(Printer):
     # -------------------------------------------------------------------- loops
 
     def loop(self, s: Loop) -> None:
-        names, extents = self.named(s.variables), s.extents
+        names, extents = self.loop_names(s.variables), s.extents
         if not s.parallel or self.depth > 1:  # sequential loops inside one work item
             body = [Loop(*s.more[0], s.body, more=s.more[1:])] if s.more else s.body
             stop = self.arithmetic.text(s.extent)
@@ -297,7 +297,7 @@ class _OpenCLPrinter(Printer):
                 self.statement(s)
         stop = constant(0)
         for at, s in enumerate(loops):
-            names = self.named(s.variables)
+            names = self.loop_names(s.variables)
             variables = list(zip(names, s.extents))
             first = _last(variables, self.row) or 0
             start, stop = stop, stop + product(s.extents[:first])

@@ -10,19 +10,7 @@ import numpy as np
 
 from anylayer.graph.expressions import Expression, constant
 from anylayer.loops.arithmetic import Arithmetic
-from anylayer.loops.ir import (
-    Buffer,
-    Comment,
-    If,
-    Let,
-    Loop,
-    LoopProgram,
-    Return,
-    Scalar,
-    Set,
-    Sort,
-    Store,
-)
+from anylayer.loops.ir import Buffer, Comment, If, Let, Loop, LoopProgram, Return, Scalar, Set, Sort, Store
 
 INDENT = "    "
 _PER_LINE = 8
@@ -173,7 +161,7 @@ class Printer(ABC):
         if end:
             self.line(end)
 
-    def named(self, symbols: Sequence[str]) -> list[str]:
+    def loop_names(self, symbols: Sequence[str]) -> list[str]:
         """Return names for the variables of loops: i, j, k and so on, from the outermost to the inner ones."""
         places = range(self.level, self.level + len(symbols))
         names = [_VARIABLES[at] if at < len(_VARIABLES) else f"i{at}" for at in places]

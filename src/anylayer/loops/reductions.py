@@ -12,18 +12,8 @@ from anylayer.graph import Op, Value
 from anylayer.graph.expressions import Expression, constant
 from anylayer.graph.facts import reduced_axes
 from anylayer.loops.ir import INT, Buffer, If, Local, Loop, Scalar, Set, Sort, Statement, Store, nested, product
-from anylayer.loops.lowering import (
-    INLINED,
-    Index,
-    Lowering,
-    Unsupported,
-    entering,
-    given,
-    joined,
-    nests,
-    size_of,
-    sizes_of,
-)
+from anylayer.loops.lowering import INLINED, Index, Lowering, Unsupported, entering, given, nests, sizes_of
+from anylayer.loops.nests import join_groups
 from anylayer.loops.scalars import divisions
 
 _HOW = {"ReduceSum": "add", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "mul", "MatMul": "add"}
@@ -35,7 +25,7 @@ class _Domain(NamedTuple):
     """
 
     sizes: Sequence[Expression]
-    kept: Sequence[bool]
+    in_result: Sequence[bool]
     element: Callable[[Index], Scalar]
 
 
@@ -61,27 +51,27 @@ def _products(low: Lowering, op: Op) -> _Domain:
         z = low.operand(b, second, [*batch, *b.shape[-2:]]) if right else low.element(b, [k])
         return low.scalars.call("mul", y.dtype, x, z)
 
-    sizes = [*shape[:at], size_of(a.shape[-1]), *shape[at:]]
+    sizes = [*shape[:at], sizes_of(a)[-1], *shape[at:]]
     return _Domain(sizes, [axis != at for axis in range(len(sizes))], element)
 
 
-def _output_index(op: Op, kept: Sequence[bool], index: Index) -> Index:
+def _output_index(op: Op, in_result: Sequence[bool], index: Index) -> Index:
     """Return the index in an operator's output that corresponds to an index in what it combines."""
     whole = len(op.outputs[0].shape) == len(index)
-    return [i if keeps else constant(0) for i, keeps in zip(index, kept) if keeps or whole]
+    return [i if keeps else constant(0) for i, keeps in zip(index, in_result) if keeps or whole]
 
 
 @entering(INLINED, *_HOW)
-def _inlined(low: Lowering, op: Op, index: Index) -> Scalar:
+def _combine_inline(low: Lowering, op: Op, index: Index) -> Scalar:
     """Add loops that combine the elements for an element of the output, and return it."""
-    sizes, kept, element = _domain(low, op)
+    sizes, in_result, element = _domain(low, op)
     how, dtype = _HOW[op.op], op.outputs[0].dtype
 
     def loops() -> tuple[Local, list[Statement]]:
         local, start = _accumulator(low, how, dtype)
-        nests, inside = low.loops_over([[a] for a, keeps in enumerate(kept) if not keeps], sizes)
-        outer = iter([i for i, keeps in zip(index, kept) if keeps] if len(index) == len(kept) else index)
-        place = [next(outer) if keeps else i for i, keeps in zip(inside, kept)]
+        nests, inside = low.loops_over([[a] for a, keeps in enumerate(in_result) if not keeps], sizes)
+        outer = iter([i for i, keeps in zip(index, in_result) if keeps] if len(index) == len(in_result) else index)
+        place = [next(outer) if keeps else i for i, keeps in zip(inside, in_result)]
         before, value = low.scoped([nest[0][0] for nest in nests], lambda: element(place))
         inner = [*before, Set(local, low.scalars.cast(value, local.dtype), how)]
         return local, [start, *nested([nest[0] for nest in nests], inner, parallel=False)]
@@ -111,21 +101,21 @@ def _start(how: str, dtype: np.dtype[Any]) -> Any:
 def _combine(low: Lowering, op: Op) -> None:
     """Append loops that combine elements into those of the output.
 
-    Where the innermost axis is kept, the elements of the buffer are combined in place, so that memory is read in
-    order. Otherwise a local collects each element, in double precision for sums of floats. Adjacent axes that are
-    both kept, or both combined, are collapsed into one loop if that needs no further integer division.
+    Where the result keeps the innermost axis, the elements of the buffer are combined in place, so that memory is
+    read in order. Otherwise a local collects each element, in double precision for sums of floats. Adjacent axes
+    that are both kept, or both combined, are collapsed into one loop if that needs no further integer division.
     """
     domain, how, buffer = _domain(low, op), _HOW[op.op], low.new_buffer(op.outputs[0])
-    kept = domain.kept
+    in_result = domain.in_result
     groups = [[a] for a, size in enumerate(domain.sizes) if size.constant != 1]
     body_of = partial(_body, low, op, buffer, domain)
     best = body_of(groups)
     if not low.by_element:
-        best, groups = joined(best, groups, body_of, lambda a, b: kept[a] == kept[b])
+        best, groups = join_groups(best, groups, body_of, lambda a, b: in_result[a] == in_result[b])
     _, loops, outer, inner, value, place = best
     order = [group[0] for group in groups]
-    result_axes = [a for a in order if kept[a]]
-    summed = [a for a in order if not kept[a]]
+    result_axes = [a for a in order if in_result[a]]
+    summed = [a for a in order if not in_result[a]]
     if summed and order[-1] in result_axes and not low.by_element:
         prefix = [a for a in order if a < summed[0]]
         inside = [a for a in order if a not in prefix]
@@ -165,9 +155,10 @@ def _body(low: Lowering, op: Op, buffer: Buffer, domain: _Domain, groups: Sequen
     """Return the body of loops over groups of axes; the axes of a group share a loop."""
     nests, index = low.loops_over(groups, domain.sizes)
     loops = {group[0]: nest[0] for group, nest in zip(groups, nests)}
-    kept, summed = ([loops[g[0]][0] for g in groups if domain.kept[g[0]] == which] for which in (True, False))
-    outer, (inner, value) = low.scoped(kept, lambda: low.scoped(summed, lambda: domain.element(index)))
-    place = buffer.offset(_output_index(op, domain.kept, index))
+    summed = [loops[g[0]][0] for g in groups if not domain.in_result[g[0]]]
+    others = [name for name, _ in loops.values() if name not in summed]
+    outer, (inner, value) = low.scoped(others, lambda: low.scoped(summed, lambda: domain.element(index)))
+    place = buffer.offset(_output_index(op, domain.in_result, index))
     count = divisions([*outer, *inner, Store(buffer, place, value)], low.scalars)
     return _Body(count, loops, outer, inner, value, place)
 
@@ -218,7 +209,7 @@ def _top_k(low: Lowering, op: Op) -> None:
         raise Unsupported("a TopK whose count is computed")
     axis, largest = op["axis"] % len(x.shape), bool(op["largest"])
     values, places = (low.new_buffer(v) for v in op.outputs)
-    low.set_limit(places, size_of(x.shape[axis]).constant or 0)
+    low.set_limit(places, sizes_of(x)[axis].constant or 0)
     if low.by_element:
         _rank_elements(low, x, count[0], axis, largest, values, places)
         return

@@ -303,14 +303,14 @@ def loops_by_condition(statements: Sequence[Statement], scalars: Scalars) -> lis
     return rest
 
 
-def read_by(found: Iterable[Scalar], scalars: Scalars) -> set[Any]:
+def read_by(results: Iterable[Scalar], scalars: Scalars) -> set[Any]:
     """Return the buffers, and the names of variables and locals, from which scalars are computed."""
-    used = with_operands(found, scalars.data)
+    used = with_operands(results, scalars.data)
     read = {x.data[0] if x.op == "load" else x.data.name for x in used if x.op in ("load", "local")}
     return read.union(*(x.symbols for x in used))
 
 
 def _expressions(statements: Sequence[Statement], scalars: Scalars) -> list[Expression]:
     """Return the different index expressions that statements compute."""
-    found = [x.expression for x in used_scalars(statements, scalars.data)]
-    return [*dict.fromkeys([*(s.offset for s in stores_of(statements)), *(e for e in found if e is not None)])]
+    inner = [x.expression for x in used_scalars(statements, scalars.data)]
+    return [*dict.fromkeys([*(s.offset for s in stores_of(statements)), *(e for e in inner if e is not None)])]
