@@ -23,7 +23,6 @@ from anylayer.ops.grid_sample import on_axis, taps
 from anylayer.ops.resize import ResizedAxis, by_cells
 from anylayer.optimize.rules import Rewriter, rule
 from anylayer.tracing import record, substituted
-from anylayer.tracing.primitives import arange
 
 _TAPS = 4
 """The largest number of nonzero elements per row of a matrix whose product is computed by gathers."""
@@ -105,13 +104,17 @@ def _grid_sample(op: Op, x: Array, grid: Array) -> Any:
     n, _, height, width = x.shape
     columns = substituted(on_axis)(grid[..., 0], width, mode, padding, corners)
     rows = substituted(on_axis)(grid[..., 1], height, mode, padding, corners)
-    image = arange(n)[:, None, None]
+    image = substituted(_numbers)(n)[:, None, None]
     terms = (
         _points(x, image, row, column) * (row_weight * weight)[..., None]
         for row, row_weight in list(substituted(taps)(rows, height, mode, padding, corners))
         for column, weight in list(substituted(taps)(columns, width, mode, padding, corners))
     )
     return reduce(add, terms).transpose(0, 3, 1, 2)
+
+
+def _numbers(n: int) -> Any:
+    return np.arange(n)
 
 
 def _samples(start: Array, extent: Array, bins: int, ratio: int, cells: int) -> list[tuple[Any, Any]]:
