@@ -212,7 +212,7 @@ class Results:
 
     def _named(self, result: Any) -> list[tuple[str, Any]]:
         """Return the outputs with their names. Those of a dict in a list or a dict are named `output0.key`."""
-        if issubclass(type(result), GrownList):
+        if type(result) is GrownList:
             self.is_list = True
         if isinstance(result, (tuple, list)) and not self.is_list and len(result):
             result = {f"output{i}": y for i, y in enumerate(result)}

@@ -6,27 +6,34 @@ import ast
 import ctypes
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from anylayer import tracing
 from anylayer.graph.place import is_users, place_of, refusal, user_frame
-from anylayer.graph.symbolic import extreme, same_shape
-from anylayer.network import Array
+from anylayer.graph.symbolic import depends_on_data, extreme, same_shape
+from anylayer.network import Array, Function
 from anylayer.tracing.array import Selection, TracedArray, selected
+from anylayer.tracing.record import running_graph, value_of
+
+if TYPE_CHECKING:
+    from anylayer.tracing.decisions import Decision
 
 _NUMBERS = (bool, int, float, np.generic)
 """The types of elements of a row, other than traced ones."""
+Rows = tuple[Array, Array | None]
+"""Rows (K, ...), and the mask (K,) of those that belong to a list, or None for all."""
 
 
 class TracedList(Selection):
-    """A list whose elements are one array."""
+    """A list whose elements are one array. Whatever its class does not define is refused, for the reason WHY."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
+    WHY = ""
 
     @property
     def __class__(self) -> type:
@@ -36,57 +43,65 @@ class TracedList(Selection):
     def __class__(self, cls: type) -> None:
         raise TypeError("the __class__ of a traced list cannot be set")
 
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise refusal(self.WHY)
+
+    made = __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __getitem__ = _refuse
+    __setitem__ = __delitem__ = __iter__ = __len__ = __bool__ = __reversed__ = __array__ = __repr__ = _refuse
+    __format__ = append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse
+
 
 class Growing(TracedList):
     """A list to which code appends elements that may depend on data, also in one side of an if.
 
-    entries: rows (K, ...), and the mask (K,) of those that belong to the list, or None for all. A row is appended
-    where the conditions hold of those sides of ifs that have begun after the list was made.
-    `element` is the type of an element: int, float or bool, list or tuple of numbers, or None for arrays and
-    NumPy's numbers.
+    A row is appended where the conditions hold of those sides of ifs that have begun after the list was made.
+    `element` is the type of an element: int, float or bool, list or tuple of numbers, None for arrays and NumPy's
+    numbers, or TracedArray for arrays whose first size depends on data.
     """
 
     __slots__ = ("element", "entries", "loops", "sides")
 
-    def __init__(self, element: Any = None) -> None:
-        self.element = element
-        self.entries: list[tuple[Any, Any]] = []
+    def __init__(self) -> None:
+        self.element: type | None = None
+        self.entries: list[Rows] = []
         self.sides, self.loops = (len(running) for running in self._running())
 
-    def _running(self) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _running(self) -> tuple[Sequence[Decision], Sequence[object]]:
         """Return the sides of ifs and the bodies of loops that are recorded now."""
         run = tracing.decisions.current_run.get()
         return ([], []) if run is None else (run.sides, run.loops)
 
-    def append(self, x: Any) -> None:
-        numbers = tracing.python_numbers.as_arrays(x)
-        parts = list(numbers) if type(x) in (list, tuple) else [numbers]
+    def append(self, x: object) -> None:
+        parts = tracing.python_numbers.as_arrays(x)
+        is_nested = type(x) in (list, tuple)
+        parts = list(parts) if is_nested else [parts]
         if not parts or not all(type(v) is TracedArray or isinstance(v, _NUMBERS) for v in parts):
             raise refusal(
                 f"{type(x).__name__} is appended to a list in a loop on data; append numbers, arrays, or lists "
                 "and tuples of numbers"
             )
-        row: Any = np.stack([v if type(v) is TracedArray else np.asarray(v) for v in parts])
-        row = row if type(row) is TracedArray else TracedArray(tracing.running_graph(), row)
+        self._note(parts)
+        row = _row(parts)
+        kind = type(x) if is_nested else tracing.python_numbers.kind_of(x)
+        self.add(row[None] if is_nested else row, None, kind)
+
+    def _note(self, parts: Sequence[object]) -> None:
+        """Note that arrays are in the list, so that later writes to them are refused."""
         run = tracing.decisions.current_run.get()
+        bases = [v._base() for v in parts if type(v) is TracedArray and not v._scalar]
         if run is not None:
-            bases = [v._base() for v in parts if type(v) is TracedArray and not v._scalar]
             run.appended.update((id(b), b) for b in bases)
-        is_nested = type(x) in (list, tuple)
-        self.add(
-            row[None] if is_nested else row, None, type(x) if is_nested else tracing.python_numbers.kind_of(x)
-        )
 
     def condition(self) -> Array | None:
         """Return the condition under which the code that runs now changes the list, or None for always."""
         result: Array | None = None
         for d in self._running()[0][self.sides :]:
-            here: Array = TracedArray(tracing.running_graph(), d.condition)
+            here: Array = TracedArray(running_graph(), d.condition)
             here = here if d.answer else ~here
             result = here if result is None else result & here
         return result
 
-    def add(self, rows: Any, mask: Any, element: Any) -> None:
+    def add(self, rows: Array, mask: Array | None, element: type | None) -> None:
         """Append those of the rows for which the mask is true."""
         if len(self._running()[1]) != self.loops:
             raise refusal("a loop on data appends to a list of another function; return the elements instead")
@@ -96,48 +111,100 @@ class Growing(TracedList):
         first, before = (self.entries[0][0], self.element) if self.entries else (rows, element)
         if (rows.dtype, element) != (first.dtype, before) or not same_shape(rows.shape[1:], first.shape[1:]):
             raise refusal(
-                "the elements that a loop appends to a list differ in type, dtype or shape; append elements of "
-                "one kind, such as float(x) in each place"
+                "the elements that code on data appends to a list differ in type, dtype or shape; append elements "
+                "of one kind, such as float(x) in each place"
             )
         self.element = element
         self.entries.append((rows, mask))
 
-    def together(self) -> tuple[Any, Any]:
+    def together(self) -> Rows:
         """Return all rows, and their mask, or None for all."""
         if len(self.entries) == 1:
             return self.entries[0]
         rows = np.concatenate([rows for rows, _ in self.entries])
         if all(mask is None for _, mask in self.entries):
             return rows, None
-        graph = tracing.running_graph()
-        masks = [TracedArray(graph, np.ones((), bool)) if m is None else m for _, m in self.entries]
+        masks = [traced(np.ones((), bool)) if m is None else m for _, m in self.entries]
         return rows, np.concatenate([np.broadcast_to(m, r.shape[:1]) for (r, _), m in zip(self.entries, masks)])
 
 
+def traced(x: Array) -> TracedArray:
+    """Return an array as a traced one."""
+    return TracedArray(running_graph(), value_of(x))
+
+
+def _chosen(rows: Array, mask: Array) -> Array:
+    result: Array = selected(rows[mask])
+    return result
+
+
+def _row(numbers: Sequence[Any]) -> TracedArray:
+    """Return numbers or arrays, stacked."""
+    return traced(np.stack([v if type(v) is TracedArray else np.asarray(v) for v in numbers]))
+
+
 class GrownList(Growing):
-    """A list after a loop: some elements, then the rows."""
+    """A list after a loop, or an `if`: some elements, then the rows.
 
-    __slots__ = ("array", "before")
+    present: where the elements are arrays whose first size depends on data, the condition under which each of them
+    is in the list, or None for always. The rows are then those of all these arrays.
+    """
 
-    def __init__(self, before: Sequence[Any], rows: Any, mask: Any = None, element: Any = None) -> None:
+    __slots__ = ("array", "before", "present")
+    WHY = (
+        "a list that a loop has filled has a length that is known only when the network runs; it can be indexed, "
+        "measured and made an array: np.array(x), x[:n], y[x], len(x)"
+    )
+
+    def __init__(
+        self,
+        before: Sequence[object],
+        rows: Array | None = None,
+        mask: Array | None = None,
+        element: type | None = None,
+    ) -> None:
         super().__init__()
-        self.before = list(before)
-        self.add(rows, mask, element)
-        self.array: Any = None
+        self.before: list[Any] = list(before)
+        self.present: list[Array | None] = []
+        self.array: Array | None = None
+        if rows is not None:
+            self.add(rows, mask, element)
 
-    def append(self, x: Any) -> None:
-        super().append(x)
+    def append(self, x: object) -> None:
+        is_sized = type(x) is TracedArray and bool(x.ndim) and depends_on_data(x.shape[0])
+        if type(x) is not TracedArray or not is_sized or (self.entries and not self.present):
+            super().append(x)
+            return
+        self._note([x])
+        self.add(x, None, TracedArray)
+        self.present.append(self.condition())
+
+    def add(self, rows: Array, mask: Array | None, element: type | None) -> None:
+        super().add(rows, mask, element)
         self.array = None
 
-    def made(self) -> Any:
+    def together(self) -> Rows:
+        if self.present or not self.entries:
+            self._refuse()
+        return super().together()
+
+    def made(self) -> Array:
         if self.array is None:
-            rows, mask = self.together()
-            rows = rows if mask is None else selected(rows[mask])
-            self.array = np.concatenate([np.stack(self.before), rows]) if self.before else rows
+            self.array = self._after_before(*self.together())
         return self.array
 
-    def join(self, function: Any, axis: int = 0) -> Any:
+    def _after_before(self, rows: Array, mask: Array | None) -> Array:
+        rows = rows if mask is None else _chosen(rows, mask)
+        before = self.before if self.present or not self.before else [np.stack(self.before)]
+        return np.concatenate([*before, rows]) if before else rows
+
+    def join(self, function: Function, axis: int = 0) -> Array:
         """Return what np.stack, np.vstack or np.concatenate make of the list. Other functions are refused."""
+        if self.present:
+            rows, mask = super().together()
+            if axis or not (function is np.concatenate or (function is np.vstack and rows.ndim > 1)):
+                self._refuse()
+            return self._after_before(rows, mask)
         x = self.made()
         if axis and function is np.stack:
             return np.moveaxis(x, 0, axis)
@@ -150,6 +217,19 @@ class GrownList(Growing):
         if x.ndim < 2 or function not in (np.vstack, np.concatenate):
             self._refuse()
         return x[:, 0] if x.shape[1] == 1 else x.reshape(-1, *x.shape[2:])
+
+    def numbers(self) -> Array:
+        """Return an array with one number or row for each element of the list."""
+        if not self.present:
+            return self.made()
+        flags = self._flags()
+        numbers = traced(np.arange(len(self.before) + flags.shape[0]))
+        return _chosen(numbers, np.concatenate([np.ones(len(self.before), bool), flags]))
+
+    def _flags(self) -> TracedArray:
+        """Return which of the arrays are in the list."""
+        flags = [traced(np.array(True)) if c is None else c for c in self.present]
+        return traced(np.stack([*flags, traced(np.array(False))]))
 
     def __getitem__(self, key: Any) -> Any:
         if self.element in (list, tuple) and not isinstance(key, slice):
@@ -164,41 +244,38 @@ class GrownList(Growing):
     def copy(self) -> GrownList:
         return GrownList(self.before, *self.together(), self.element)
 
-    def extend(self, items: Any) -> None:
+    def extend(self, items: Iterable[object]) -> None:
         if type(items) is not GrownList:
             for x in items:
                 self.append(x)
             return
-        entries = [*items.entries]
-        for x in items.before:
+        before, rows = [*items.before], items.together()
+        for x in before:
             self.append(x)
-        for rows, mask in entries:
-            self.add(rows, mask, items.element)
-        self.array = None
+        self.add(*rows, items.element)
 
-    def __iadd__(self, other: Any) -> GrownList:
+    def __iadd__(self, other: Iterable[object]) -> GrownList:
         self.extend(other)
         return self
 
-    def __add__(self, other: Any) -> GrownList:
+    def __add__(self, other: Iterable[object]) -> GrownList:
         result = self.copy()
         result.extend(other)
         return result
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: list[object]) -> GrownList:
         """Return `other + self`. After `items += self`, the variable of the list is another object."""
         frame = sys._getframe(1)
         opcode, text = tracing.causes.running_expression(frame) if frame is user_frame() else ("", "")
         if type(other) is not list or opcode != "BINARY_OP" or not text:
-            return self._refuse()
-        items: list[Any] = other
+            self._refuse()
         if "+=" not in text:
-            return self._after(items)
+            return self._after(other)
         name = text.partition("+=")[0].strip()
         if name not in frame.f_code.co_varnames or frame.f_locals.get(name) is not other:
             self._refuse()
         _need_one_name(frame, sys.getrefcount(other) - 1 - _references()[0])
-        return self._after(items, True)
+        return self._after(other, True)
 
     def __iter__(self) -> Iterator[Any]:
         """Extend a local list: in `items.extend(self)`, the variable becomes another object."""
@@ -222,29 +299,21 @@ class GrownList(Growing):
         direct = [type(x) is ast.BinOp or frame.f_locals.get(getattr(x, "id", "")) is self for x in args]
         return match[1] if direct == [True] else ""  # not of an iterator that reads this list
 
-    def _after(self, items: list[Any], replaced: bool = False) -> GrownList:
+    def _after(self, items: list[object], replaced: bool = False) -> GrownList:
         """Return a list with all elements after those of a plain list, which it replaces or not."""
-        rows, mask = self.together()
-        result = GrownList([*items, *self.before], rows, mask, self.element)
+        result = GrownList([*items, *self.before], *self.together(), self.element)
         if replaced:
             items[:] = [Unreadable("a list, to which elements have been added, is read under another name")]
         return result
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refusal(
-            "a list that a loop has filled has a length that is known only when the network runs; it can be "
-            "indexed, measured and made an array: np.array(x), x[:n], y[x], len(x)"
-        )
-
-    __mul__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
-    __delitem__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
-    insert = pop = remove = sort = reverse = index = count = clear = _refuse
-
     def __len__(self) -> int:
-        return 0 if self._extended_list(sys._getframe(1)) else len(self.made())  # list.extend asks for it
+        return 0 if self._extended_list(sys._getframe(1)) else len(self.numbers())  # list.extend asks for it
 
     def __bool__(self) -> bool:
-        return bool(self.made().shape[0] > 0)
+        if not self.present:
+            return bool(self.made().shape[0] > 0)
+        is_filled: Any = self._flags().any()
+        return bool(self.before) or tracing.decisions.truth(is_filled)
 
 
 def set_local(frame: FrameType, name: str, value: Any) -> None:
@@ -271,7 +340,7 @@ def _references() -> list[int]:
     numbers: list[int] = []
 
     class Probe:
-        def __radd__(self, other: Any) -> Any:
+        def __radd__(self, other: list[object]) -> list[object]:
             numbers.append(sys.getrefcount(other) if sys._getframe(1).f_locals else 0)
             return other
 
@@ -286,7 +355,7 @@ def _references() -> list[int]:
     return numbers
 
 
-def repeated_list(items: list[Any], n: Any) -> GrownList:
+def repeated_list(items: list[object], n: int) -> GrownList:
     """Return `items * n` for a size that depends on data."""
     kinds = [tracing.python_numbers.kind_of(x) for x in items]
     is_numpy = all(issubclass(type(x), np.generic) or (type(x) is TracedArray and x._scalar) for x in items)
@@ -296,25 +365,18 @@ def repeated_list(items: list[Any], n: Any) -> GrownList:
             "numbers of one type only; use np.full(n, x)"
         )
     parts = [x if kinds[0] is None else tracing.python_numbers.as_dtype_of(x, kinds[0]) for x in items]
-    row: Any = np.stack(parts)
-    row = row if type(row) is TracedArray else TracedArray(tracing.running_graph(), row)
-    return GrownList([], np.broadcast_to(row, (extreme("max", n, 0), len(parts))).reshape(-1), element=kinds[0])
+    rows = np.broadcast_to(_row(parts), (extreme("max", n, 0), len(parts)))
+    return GrownList([], rows.reshape(-1), element=kinds[0])
 
 
 class LoopList(Growing):
     """A list while the body of a loop is recorded, which only appends to it."""
 
     __slots__ = ()
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refusal(
-            "a list is read in the loop on data that appends to it; keep its length or its last element in a "
-            "variable of its own"
-        )
-
-    made = __add__ = __radd__ = __iadd__ = __mul__ = __iter__ = __contains__ = __eq__ = __lt__ = _refuse
-    __setitem__ = __getitem__ = __delitem__ = __len__ = __bool__ = __reversed__ = __array__ = __repr__ = _refuse
-    __format__ = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse
+    WHY = (
+        "a list is read in the loop on data that appends to it; keep its length or its last element in a variable "
+        "of its own"
+    )
 
 
 class Unreadable:
@@ -340,7 +402,7 @@ class Unreadable:
     __hash__ = None  # type: ignore[assignment]  # unhashable, as == is refused
 
 
-def list_of(x: Any) -> Any:
+def list_of(x: TracedArray) -> Any:
     """Return x.tolist() of a traced array. Of a large one, the list records its numbers when they are read."""
     return ListOfArray(x) if x.size > _MAX_NUMBERS else [y.tolist() for y in x]
 
@@ -353,11 +415,15 @@ class ListOfArray(TracedList):
     """The list that x.tolist() returns of a large array. Functions that take an array get all of it."""
 
     __slots__ = ("array",)
+    WHY = (
+        "a list of the elements of a large array can be read, measured and made an array: np.array(x), x[i], "
+        "len(x); keep the array for anything else"
+    )
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: TracedArray) -> None:
         self.array = array
 
-    def made(self) -> Any:
+    def made(self) -> Array:
         """Return the array in the dtype of Python's numbers."""
         kind = self.array.dtype.kind
         return self.array.copy() if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
@@ -371,25 +437,19 @@ class ListOfArray(TracedList):
     def __len__(self) -> int:
         return len(self.array)
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refusal(
-            "a list of the elements of a large array can be read, measured and made an array: np.array(x), x[i], "
-            "len(x); keep the array for anything else"
-        )
-
-    __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __setitem__ = _refuse
-    __delitem__ = __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
-    append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse
-
 
 class NumberList(ListOfArray):
     """A list of numbers of one type, whose elements a loop on data replaces. `array` holds them."""
 
     __slots__ = ("kind",)
+    WHY = (
+        "a list whose elements a loop on data replaces can be read, measured and made an array: np.array(x), "
+        "x[i], len(x); make it an array for anything else"
+    )
 
     def __init__(self, numbers: Sequence[Any], kind: type) -> None:
         parts = [tracing.python_numbers.as_dtype_of(x, kind) for x in numbers]
-        self.array = TracedArray(tracing.running_graph(), np.zeros(len(parts), parts[0].dtype))
+        super().__init__(TracedArray(running_graph(), np.zeros(len(parts), parts[0].dtype)))
         self.array[:] = np.stack(parts)
         self.kind = kind
 
@@ -398,7 +458,7 @@ class NumberList(ListOfArray):
             self._refuse()
         return tracing.python_numbers.number(self.array[key], self.kind)
 
-    def __setitem__(self, key: Any, value: Any) -> None:  # type: ignore[override]  # refused in the base class
+    def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice) or tracing.python_numbers.kind_of(value) is not self.kind:
             raise refusal(
                 f"an element of a list of {self.kind.__name__} becomes something else in a loop on data; keep "
@@ -408,13 +468,3 @@ class NumberList(ListOfArray):
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refusal(
-            "a list whose elements a loop on data replaces can be read, measured and made an array: np.array(x), "
-            "x[i], len(x); make it an array for anything else"
-        )
-
-    __add__ = __radd__ = __iadd__ = __mul__ = __contains__ = __eq__ = __lt__ = __delitem__ = _refuse
-    __bool__ = __reversed__ = __array__ = __repr__ = __format__ = _refuse
-    append = extend = insert = pop = remove = sort = reverse = index = count = clear = copy = _refuse

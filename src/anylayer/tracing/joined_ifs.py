@@ -28,12 +28,11 @@ from anylayer.graph.symbolic import Size, depends_on_data, same_shape
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
 from anylayer.tracing.decisions import Decision, Writes, current_run
-from anylayer.tracing.grown import Unreadable
+from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
-from anylayer.tracing.side_lists import SideList
 
 ABSENT = object()
 """The value of a variable that is not bound."""
@@ -137,7 +136,7 @@ class BothSides:
             for n in lists:
                 x = variables.get(n)
                 if type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES + 1:
-                    self.old[n], self.lists[n] = x, SideList(x)
+                    self.old[n], self.lists[n] = x, GrownList(x)
         if self.decision is not None and not plain:
             self.state = LoopState(sys._getframe(1), {**variables, **self.lists})
 

@@ -12,10 +12,9 @@ from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.dtypes import I8
-from anylayer.tracing.grown import TracedList
+from anylayer.tracing.grown import TracedList, traced
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
-from anylayer.tracing.record import running_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def items_of(x: Any) -> Items | None:
         is_copied = first is not None and all(leaf.name != "array" for leaf in first.leaves())
         if first is not None and is_copied and all(k is not None and first.fits(k) for k in kinds):
             columns = [np.stack(c) for c in zip(*map(arrays_in, x))]
-            return Items(len(x), lambda k: first.value(iter([_at(c, k) for c in columns])))
+            return Items(len(x), lambda k: first.value(iter([traced(c)[k] for c in columns])))
     return None
 
 
@@ -176,8 +175,3 @@ def item_at(x: Scalar, key: Scalar) -> Scalar:
     place = as_int(key)
     items = items_of(x) if type(x) in (list, tuple) and type(place) is PythonNumber else None
     return x[key] if items is None or place.kind is float else items.item(number(as_dtype_of(place, int), int))
-
-
-def _at(column: Any, k: Any) -> Any:
-    graph = running_graph()
-    return (column if type(column) is TracedArray else TracedArray(graph, column))[k]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError
-from anylayer.graph.ir import Value
+from anylayer.graph.ir import Graph, Value
 from anylayer.graph.symbolic import same_shape
-from anylayer.network import Array, TensorType
+from anylayer.network import Array, DType, TensorType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import count_of
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.keys import OUTSIDE
-from anylayer.tracing.primitives import gather
+from anylayer.tracing.primitives import as_array, gather
 from anylayer.tracing.record import graph_of, trace, value_of
 
 MAX_STEPS = 30_000
@@ -64,29 +64,41 @@ def record_loop(
     for i, (v, w) in enumerate(zip(states, inner.outputs[1:])):
         if v.dtype != w.dtype or not same_shape(v.shape, w.shape):
             raise TraceError(f"state {i} of its loop is {v.type}, and {w.type} after a step")
-    rows = inner.outputs[1 + len(states) :]
-    if rows:
-        fixed = limit is not None and type(limit) is not TracedArray
-        number = int(np.asarray(limit).reshape(())) if fixed else most
-        steps = number if fixed and always else count_of(TracedArray(graph, Value("steps", (), I8)), number)
-        if type(steps) is int and steps == 0:
-            return [*(TracedArray(graph, v) for v in states), *(np.zeros((0, *v.shape), v.dtype) for v in rows)]
-    inputs = [
-        _scalar(most if limit is None else limit, I8),
-        _scalar(True if condition is None else condition, BOOL),
-        *states,
-        *traced,
-    ]
-    outputs = graph.emit(
-        "Loop",
-        inputs,
-        [*((v.shape, v.dtype) for v in states), *(((steps, *v.shape), v.dtype) for v in rows)],
-        {"states": len(states)},
-        body=inner,
+    fixed = limit is not None and type(limit) is not TracedArray
+    number = int(np.asarray(limit).reshape(())) if fixed else most
+    go = True if condition is None else condition
+    outputs = emit_loop(
+        graph, inner, most if limit is None else limit, go, states, traced, number, fixed and always
     )
-    if rows and type(steps) is not int:
-        graph.selections.append(outputs[len(states)])
     return [TracedArray(graph, v) for v in outputs]
+
+
+def emit_loop(
+    graph: Graph,
+    body: Graph,
+    limit: object,
+    condition: object,
+    states: Sequence[Value],
+    captured: Sequence[Value],
+    most: int,
+    always: bool,
+    place: str | None = None,
+) -> list[Value]:
+    """Record the operator, and return the last states and the stacked rows.
+
+    limit, condition: numbers or traced arrays. captured: what the body reads in addition. most: the largest number
+    of rows. always: whether that is the number of steps. place: the line of the loop.
+    """
+    rows = body.outputs[1 + len(states) :]
+    steps = most if always or not rows else count_of(TracedArray(graph, Value("steps", (), I8)), most)
+    if rows and type(steps) is int and steps == 0:
+        return [*states, *(graph.constant(np.zeros((0, *v.shape), v.dtype)) for v in rows)]
+    inputs = [*(_scalar(x, dtype) for x, dtype in ((limit, I8), (condition, BOOL))), *states, *captured]
+    types = [*((v.shape, v.dtype) for v in states), *(((steps, *v.shape), v.dtype) for v in rows)]
+    outputs = graph.emit("Loop", inputs, types, {"states": len(states)}, body=body, place=place)
+    if rows and type(steps) is not int and not always:
+        graph.selections.append(outputs[len(states)])
+    return outputs
 
 
 def end_at(most: int, step: Any, go: Any) -> Any:
@@ -95,6 +107,6 @@ def end_at(most: int, step: Any, go: Any) -> Any:
     return gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
 
 
-def _scalar(x: Any, dtype: Any) -> Value:
+def _scalar(x: object, dtype: DType) -> Value:
     """Return a limit or a condition as a value of rank 0."""
-    return value_of((x if type(x) is TracedArray else np.asarray(x, dtype)).reshape(()))
+    return value_of((x if type(x) is TracedArray else as_array(x, dtype)).reshape(()))

@@ -21,16 +21,14 @@ from anylayer.graph.place import place_of, refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, same
 from anylayer.tracing.array import Selection, TracedArray, restore
-from anylayer.tracing.counts import count_of
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.element_loops import all_steps
 from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable
 from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
-from anylayer.tracing.loop_operator import MAX_STEPS, end_at
+from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at
 from anylayer.tracing.loop_state import LoopState, variable_of
-from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import as_arrays, kind_of, number
 from anylayer.tracing.record import running_graph, value_of
 
@@ -173,7 +171,7 @@ class RecordedLoop:
             raise self.refusal("each of its steps changes other variables")
         self.first, self.counts = len(self.graph.ops), len(self.graph.counts)
         self.inside: list[Value] = []
-        self.step, self.go = self._placeholder("step", (), I8), self._placeholder("go", (), BOOL)
+        self.step, _ = self._placeholder("step", (), I8), self._placeholder("go", (), BOOL)
         self.run.loops.append(self)
         self.outer: Writes = {key: (x, x._content) for key, x in self.arrays.items() if not self.is_first}
         for x, _ in self.outer.values():
@@ -321,11 +319,20 @@ class RecordedLoop:
         steps = self.items.steps if not self.is_peeled or self.items.steps is None else self.items.steps - 1
         goes_on = results[0].const is not None and bool(results[0].const) and self.going is True
         is_fixed = type(steps) in (int, Size) and goes_on
+        contents = [TracedArray(graph, x._content) for x in self.arrays.values()]
         outputs = None
         if is_fixed and not names and not self.is_peeled:
-            outputs = self._all_steps(ops, steps, results[1:])
+            outputs = all_steps(graph, ops, steps, self.inside, contents, results[1:])
         if outputs is None:
-            outputs = self._record(ops, results, states, names, steps, is_fixed)
+            at = 2 + len(contents)
+            body = _PassBody(graph, self.inside[:2], [*self.inside[at:], *self.inside[2:at]])
+            body.take(ops)
+            body.graph.outputs = [body.inner(v) for v in results]
+            start = [value_of(x) for x in (*(a for n in names for a in arrays_in(self.start[n])), *contents)]
+            most = MAX_STEPS if steps is None or type(steps) is TracedArray else steps
+            limit = MAX_STEPS if steps is None else steps
+            go = self._condition()
+            outputs = emit_loop(graph, body.graph, limit, go, start, body.captured, most, is_fixed, self.place)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])
         final: dict[str, Any] = {n: self._list(n, self.after) for n in (*self.names, *self.lists)}
         for n in self.names:
@@ -338,64 +345,17 @@ class RecordedLoop:
             final[n] = self._grown(n, [None if x is None else next(new) for x in pair], elements[n], is_fixed)
         self.final = [*final.values()]
 
-    def _all_steps(self, ops: Sequence[Op], steps: Any, results: Sequence[Value]) -> list[Value] | None:
-        """Return the results of all steps, computed at once, or None if they depend on each other."""
-        contents = [TracedArray(self.graph, x._content) for x in self.arrays.values()]
-        placeholders = self.inside[2 : 2 + len(contents)]
-        ends = all_steps(
-            self.graph, ops, steps, self.step._value, [*zip(placeholders, contents)], [self.go._value], results
-        )
-        return None if ends is None else [value_of(x) for x in ends]
-
-    def _record(
-        self,
-        ops: Sequence[Op],
-        results: list[Value],
-        states: int,
-        names: Sequence[str],
-        steps: Any,
-        is_fixed: bool,
-    ) -> list[Value]:
-        """Record the operator Loop, and return its outputs."""
-        graph = self.graph
-        arrays, variables = self.inside[2 : 2 + len(self.arrays)], self.inside[2 + len(self.arrays) :]
-        body = _PassBody(graph, self.inside[:2], [*variables, *arrays])
-        body.take(ops)
-        body.graph.outputs = [body.inner(v) for v in results]
-        start: list[Any] = [a for n in names for a in arrays_in(self.start[n])]
-        start += [TracedArray(graph, x._content) for x in self.arrays.values()]
-        limit = (
-            np.asarray(MAX_STEPS, I8)
-            if steps is None
-            else steps
-            if type(steps) is TracedArray
-            else as_array(steps, I8)
-        )
-        stacked = results[1 + states :]
-        number_of_rows: Any = steps
-        if stacked and not is_fixed:
-            most = steps if steps is not None and type(steps) is not TracedArray else MAX_STEPS
-            number_of_rows = count_of(TracedArray(graph, Value("steps", (), I8)), most)
-        types = [(v.shape, v.dtype) for v in results[1 : 1 + states]]
-        types += [((number_of_rows, *v.shape), v.dtype) for v in stacked]
-        inputs = [value_of(limit), self._condition(), *map(value_of, start), *body.captured]
-        outputs = graph.emit("Loop", inputs, types, {"states": states}, body=body.graph, place=self.place)
-        if stacked and not is_fixed:
-            graph.selections.extend(outputs[states : states + 1])
-        return outputs
-
     def _unread(self, name: str) -> Unreadable:
         return Unreadable(
             f"'{name}' is read after a loop on data that sets it; give it a number or an array of the same type "
             "and shape before the loop"
         )
 
-    def _condition(self) -> Value:
+    def _condition(self) -> object:
         """Return whether the loop runs at all: an unlimited one only runs where the network takes this path."""
-        go: Any = self.going if type(self.going) is bool else as_arrays(self.going)
         if self.items.steps is None and (self.run.sides or self.run.taken):
-            go = np.logical_and(self.run.path(self.graph), go)
-        return value_of(np.asarray(go) if type(go) is bool else go)
+            return np.logical_and(self.run.path(self.graph), as_arrays(self.going))
+        return as_arrays(self.going)
 
     def _grown(self, name: str, stacked: list[Any], element: Any, is_fixed: bool) -> Any:
         """Return a list after the loop. stacked: the rows of each step, and their mask."""

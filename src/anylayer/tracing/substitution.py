@@ -73,7 +73,7 @@ def _accepting_lists(function: Function) -> Function:
     """
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if args and issubclass(type(args[0]), GrownList) and function in _FIRST_IS_LIST:
+        if args and type(args[0]) is GrownList and function in _FIRST_IS_LIST:
             return args[0].join(function, *args[1:], **kwargs)
         listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
         if listed and next(traced_in(args[0]), None) is not None:

@@ -24,11 +24,11 @@ from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_
 from anylayer.network import Function
 from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
+from anylayer.tracing.grown import GrownList
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, extreme_of, to_float, to_int
 from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
-from anylayer.tracing.side_lists import SideList
 from anylayer.tracing.size_arithmetic import size_list
 
 
@@ -188,7 +188,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
 
 
 def _len(x: Any) -> int:
-    x = x.parts() if type(x) is SideList else selected(x)
+    x = x.numbers() if type(x) is GrownList else selected(x)
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
