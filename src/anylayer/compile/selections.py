@@ -23,10 +23,9 @@ from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
 from anylayer.graph.ir import Value, limit_repetition
-from anylayer.graph.operators import NEEDS_ELEMENTS
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import elements_of, sized_array
-from anylayer.graph.symbolic import Size, new_size, plain
+from anylayer.graph.symbolic import Size, new_size, plain, shape_at
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
 from anylayer.tracing.checked import compare
@@ -274,19 +273,14 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
     """
     values = trace.examples({name: 0})
 
-    def shape_of(v: Value) -> list[int]:
-        return [d.expression.value(values) if type(d) is Size else int(d) for d in v.shape]
-
-    for o in graph.ops:
-        x = o.inputs[0] if o in NEEDS_ELEMENTS else None
-        if x is not None and 0 in shape_of(x) and 0 not in shape_of(o.outputs[0]):
-            return False
+    if any(tracing.counts.lacking_elements(graph.ops, values)):
+        return False
     same: _Same | None = None
     for v, w in zip(graph.outputs, empty.outputs, strict=True):
-        shape = shape_of(v)
-        if shape[:1] == [0] and w in empty.nothing:
+        shape = shape_at(v.shape, values)
+        if shape[:1] == (0,) and w in empty.nothing:
             continue
-        if 0 in shape and (shape, v.dtype) == ([*plain(w.shape)], w.dtype):
+        if 0 in shape and (shape, v.dtype) == (plain(w.shape), w.dtype):
             continue
         same = same or _Same(graph, empty, trace.symbols.keys(), values, trace.examples({}))
         if not same.values(v, w):

@@ -73,7 +73,9 @@ SELECTS = REARRANGES | _trait("""
     Compress Expand Gather GatherElements GatherND ReverseSequence Slice Split Tile
 """)
 """Operators whose results are elements of the first input."""
-NEEDS_ELEMENTS = _trait("Gather Reshape Slice Squeeze")
+NEEDS_ELEMENTS = _trait("""
+    ArgMax ArgMin Gather GlobalMaxPool MaxPool ReduceMax ReduceMin Reshape Slice Squeeze TopK
+""")
 """Operators whose output has elements only if their first input has some."""
 MOVES = SELECTS | _trait("CenterCropPad Concat Pad ScatterElements ScatterND Trilu")
 """Operators whose results are elements of their inputs, or a constant."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -87,6 +88,13 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
 def is_users(frame: FrameType) -> bool:
     """Return whether a frame is one of the user's code."""
     return _kind(frame.f_code.co_filename) == _USERS
+
+
+def frame_outside(frame: FrameType, modules: Sequence[str]) -> FrameType:
+    """Return the innermost frame, from this one on, that runs code of none of these modules."""
+    while frame.f_back is not None and frame.f_globals.get("__name__") in modules:
+        frame = frame.f_back
+    return frame
 
 
 def runs_operator() -> bool:

@@ -245,17 +245,10 @@ class _Changes(ast.NodeTransformer):
         """Return the statements that execute both sides of an `if`."""
         variable = self.name()
         lists = sorted({_list_of_append(n) for n in _inside([*body, *orelse])} - {*names, ""})
-        text = (
-            f"{variable} = {IF}(0, {tuple(names)!r}, {tuple(lists)!r}, {LOCALS}(), {plain}, {may_return})\n"
-            f"while {variable}.another():\n    {_unpack(lists, f'{variable}.grown({LOCALS}())')}\n"
-            f"    if {variable}.side: pass\n    else: pass\n"
-            f"    {_unpack([*names, *lists], f'{variable}.results({LOCALS}())')}"
-        )
-        first, loop = _parse(text, place)
-        first.value.args[0] = test
-        sides = next(s for s in loop.body if isinstance(s, ast.If) and isinstance(s.test, ast.Attribute))
-        sides.body, sides.orelse = list(body) or sides.body, list(orelse) or sides.orelse
-        return [first, loop]
+        nothing: list[ast.stmt] = [ast.copy_location(ast.Pass(), place)]
+        side = _parse(f"{variable}.item()", place)[0].value
+        sides = ast.copy_location(ast.If(side, list(body) or nothing, list(orelse)), place)
+        return _passes(variable, IF, test, names, lists, f"{plain}, {may_return}", [sides], "", place)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Change `x = a if c else b`."""
@@ -301,23 +294,14 @@ class _Changes(ast.NodeTransformer):
         appended = {_list_of_append(n) for n in _inside(body)} - {*names, ""}
         stored = {_list_of_store(n) for n in _inside(body)} - {*names, *appended, ""}
         lists = [*sorted(appended), *sorted(stored)]
-        text = (
-            f"{loop} = {LOOP}(0, {tuple(names)!r}, {tuple(lists)!r}, {len(appended)}, {LOCALS}(), {asks})\n"
-            f"while {loop}.another():\n"
-            f"    {_unpack([*names, *lists], f'{loop}.states({LOCALS}())')}\n    {go} = True\n"
-            f"    x = {loop}.item()\n    {loop}.end({LOCALS}(), {go})\n"
-            f"{_unpack([*names, *lists], f'{loop}.results({LOCALS}())', '')}"
-        )
-        first, passes, *results = _parse(text, node)
-        *start, item, last = passes.body
-        first.value.args[0] = _iterable_parts(iterable) if iterable is not None else _constant(None, node)
+        first = _constant(None, node) if iterable is None else _iterable_parts(iterable)
+        start = _parse(f"{go} = True\nx = {loop}.item()", node)[: 1 if iterable is None else 2]
         if iterable is not None:
-            item.targets = [node.target]
-            start.append(item)
+            start[1].targets = [node.target]
         self.loops += asks
-        passes.body = [*start, *self.statements(body), last]
+        body = [*start, *self.statements(body)]
         self.loops -= asks
-        return [first, passes, *results]
+        return _passes(loop, LOOP, first, names, lists, f"{len(appended)}, {asks}", body, f", {go}", node)
 
 
 class _Items(ast.NodeTransformer):
@@ -346,6 +330,34 @@ def _unpack(names: Sequence[str], value: str, indent: str = "    ") -> str:
     """Return the text that gives variables their values, and deletes those that are not bound."""
     unbind = "".join(f"\n{indent}if {n} is {UNBOUND}: del {n}" for n in names)
     return f"({', '.join(names)},) = {value}{unbind}" if names else value
+
+
+def _passes(
+    name: str,
+    function: str,
+    first: ast.expr,
+    names: Sequence[str],
+    lists: Sequence[str],
+    arguments: str,
+    body: Sequence[ast.stmt],
+    end: str,
+    place: ast.AST,
+) -> list[ast.stmt]:
+    """Return the statements that execute a body in passes: see recorded_loops.PlainLoop.
+
+    function: called with `first`, the names of the variables and lists, the variables, and `arguments`. end:
+    further arguments of the method `end`.
+    """
+    unpacked = [*names, *lists]
+    start, loop, *results = _parse(
+        f"{name} = {function}(0, {tuple(names)!r}, {tuple(lists)!r}, {LOCALS}(), {arguments})\n"
+        f"while {name}.another():\n    {_unpack(unpacked, f'{name}.states({LOCALS}())')}\n"
+        f"    {name}.end({LOCALS}(){end})\n{_unpack(unpacked, f'{name}.results({LOCALS}())', '')}",
+        place,
+    )
+    start.value.args[0] = first
+    loop.body[-1:] = [*body, loop.body[-1]]
+    return [start, loop, *results]
 
 
 def _iterable_parts(iterable: ast.expr) -> ast.expr:

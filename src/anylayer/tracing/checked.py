@@ -18,7 +18,7 @@ from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolic
 from anylayer.graph.ir import Graph, TooManyOperators, Value, limit_repetition
 from anylayer.graph.place import JoinError, place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
-from anylayer.graph.symbolic import Size
+from anylayer.graph.symbolic import shape_at
 from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
@@ -153,8 +153,7 @@ def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]
     traced: Sequence[Sequence[Any]] = [t.shape for t in types]
     for factor in (1, 2):
         symbols = {name: factor * value for name, value in trace_of_sizes.symbols.items()}
-        shapes = [tuple(d.expression.value(symbols) if type(d) is Size else d for d in s) for s in traced]
-        numbers = [TensorType(shape, t.dtype) for shape, t in zip(shapes, types)]
+        numbers = [TensorType(shape_at(s, symbols), t.dtype) for s, t in zip(traced, types)]
         function = rebuild()
         try:
             with unguarded(), tracing.substitution.substitute_numpy():

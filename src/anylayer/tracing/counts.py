@@ -7,7 +7,7 @@ A node is traced with such symbols in a second attempt, because only some layers
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -16,26 +16,23 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.guards import Count, SelectionKey, SymbolicTrace, current_trace
+from anylayer.graph.guards import RELATIONS, Count, SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Op, Value
-from anylayer.graph.operators import COMPARISONS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
+from anylayer.graph.operators import COMPARISONS, NEEDS_ELEMENTS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
-from anylayer.graph.symbolic import extreme, is_symbolic, new_size, same, with_known_extrema
+from anylayer.graph.symbolic import extreme, is_symbolic, new_size, same, shape_at, with_known_extrema
 from anylayer.network import MAX_VALUES, Array, DType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import Run, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import arange, as_array, cast, is_constant, reshape
-from anylayer.tracing.python_numbers import as_arrays
+from anylayer.tracing.python_numbers import Scalar, as_arrays
 from anylayer.tracing.record import SizeDependsOnData, record, running_graph
 from anylayer.tracing.size_arithmetic import size_list
 
-_COMPARISONS: dict[str, np.ufunc] = {
-    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-}  # fmt: skip
 _ONNX_COMPARISONS = {
     "Equal": np.equal, "Less": np.less, "LessOrEqual": np.less_equal, "Greater": np.greater,
     "GreaterOrEqual": np.greater_equal,
@@ -259,13 +256,26 @@ def mask_of_size(n: Any) -> TracedArray | None:
     return next((TracedArray(graph, v) for v in masks), None)
 
 
-def decide_size(a: Any, relation: str, b: Any) -> bool | None:
+def decide_size(a: Scalar, relation: str, b: Scalar) -> bool | None:
     """Return the answer of the running path to a comparison of two numbers, or None where there are no paths."""
     run = current_run.get()
     if run is None:
         return None
+    return run.decide(compared(a, relation, b))
+
+
+def compared(a: Scalar, relation: str, b: Scalar) -> Any:
+    """Return a comparison of two numbers as an array."""
     dtype = np.float64 if isinstance(a, float) or isinstance(b, float) else I8
-    return run.decide(_COMPARISONS[relation](as_array(a, dtype), as_array(b, dtype)))
+    return RELATIONS[relation](as_array(a, dtype), as_array(b, dtype))
+
+
+def lacking_elements(ops: Iterable[Op], sizes: Mapping[str, int]) -> Iterator[Op]:
+    """Yield the operators that fail for these sizes, because they need an element."""
+    for o in ops:
+        shapes = [shape_at(v.shape, sizes) for v in (o.first, o.outputs[0])] if o in NEEDS_ELEMENTS else []
+        if [0 in shape for shape in shapes] == [True, False]:
+            yield o
 
 
 def _trace_and_count(n: Any) -> tuple[SymbolicTrace, Count]:

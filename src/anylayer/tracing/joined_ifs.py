@@ -12,28 +12,33 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
-from anylayer.graph.expressions import constant
-from anylayer.graph.guards import OPPOSITE, RELATIONS, Guard, current_trace
-from anylayer.graph.operators import EXTREMES, NEEDS_ELEMENTS
+from anylayer.graph.guards import OPPOSITE, RELATIONS, current_trace
 from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
-from anylayer.graph.symbolic import Size, depends_on_data, same_shape
+from anylayer.graph.symbolic import Size, depends_on_data, guard_of, same_shape
+from anylayer.network import Array
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.decisions import Decision, Writes, current_run
+from anylayer.tracing.counts import compared, lacking_elements
+from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_state import LoopState, variable_of
-from anylayer.tracing.primitives import as_array
-from anylayer.tracing.python_numbers import PythonNumber, as_dtype_of, kind_of, number
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_dtype_of, kind_of, number
 from anylayer.tracing.record import running_graph
 
+if TYPE_CHECKING:
+    from anylayer.tracing.recorded_loops import PlainLoop
+
+_End = tuple[Any, Any]
+"""An object, and the value that it had at the end of a side."""
 ABSENT = object()
 """The value of a variable that is not bound."""
 _joins_questions: ContextVar[bool] = ContextVar("joins_questions", default=False)
@@ -68,170 +73,175 @@ OWN_REFERENCES = _references([])
 class Question:
     """A comparison of sizes that depend on data, which is not evaluated yet."""
 
-    a: Any
+    a: int
     relation: str
-    b: Any
+    b: int
 
     def __bool__(self) -> bool:
-        return bool(RELATIONS[self.relation](self.a, self.b))
+        return RELATIONS[self.relation](self.a, self.b)
 
-    def guard(self, relation: str) -> Guard:
-        left, right = (x.expression if type(x) is Size else constant(x) for x in (self.a, self.b))
-        return Guard(left, relation, right)
+    def negated(self) -> Question:
+        return replace(self, relation=OPPOSITE[self.relation])
 
-    def symbols(self) -> frozenset[str]:
-        """Return the names of the sizes."""
-        return self.guard(self.relation).symbols
-
-    def array(self) -> Any:
+    def array(self) -> Array | None:
         """Return the answer as an array, or None if it is known."""
-        trace = current_trace.get()
-        if trace is None or any(trace.certain(self.guard(r)) for r in (self.relation, OPPOSITE[self.relation])):
+        trace, guards = current_trace.get(), [guard_of(q.a, q.relation, q.b) for q in (self, self.negated())]
+        if trace is None or any(guard is None or trace.certain(guard) for guard in guards):
             return None
-        return RELATIONS[self.relation](as_array(self.a, np.int64), as_array(self.b, np.int64))
+        answer: Array = compared(self.a, self.relation, self.b)
+        return answer
 
 
-def compare(a: Any, relation: str, b: Any) -> Any:
+def compare(a: Scalar, relation: str, b: Scalar) -> object:
     """Return a comparison of the condition of an if. That of sizes is not evaluated where it may be joined."""
-    sizes = [x for x in (a, b) if type(x) is Size and depends_on_data(x)]
-    if sizes and joins_questions() and all(type(x) in (int, Size) for x in (a, b)):
+    if joins_questions() and guard_of(a, relation, b) is not None and (depends_on_data(a) or depends_on_data(b)):
         return Question(a, relation, b)
     return RELATIONS[relation](a, b)
 
 
-class BothSides:
-    """One execution of an `if` statement: a loop over the sides that the network may take.
+def both_sides(
+    condition: object,
+    names: Sequence[str],
+    lists: Sequence[str],
+    variables: Mapping[str, object],
+    plain: bool,
+    may_return: bool,
+) -> BothSides | PlainLoop:
+    """Return one execution of an `if` statement, as changed code runs it: a loop over the sides that the network
+    may take.
 
     names: the local variables that the sides assign. lists: those to which they append. variables: the local
     variables before the statement. plain: the sides only assign values without effects. may_return: one side ends
-    with `return`; outside of a loop that is recorded, the answer is then a decision. `side` is the answer to the
-    condition in the current iteration.
+    with `return`; outside of a loop that is recorded, the answer is then a decision.
+    """
+    run, sizes = current_run.get(), frozenset[str]()
+    if run is not None and not (may_return and not (run.loops or run.sides)):
+        condition = compare(condition, "!=", 0) if type(condition) is Size else condition
+        answer = condition.array() if type(condition) is Question else None
+        if type(condition) is Question and answer is not None:
+            guard = guard_of(condition.a, condition.relation, condition.b)
+            condition, sizes = answer, sizes if guard is None else guard.symbols
+        decision = _decision(run, condition)
+        if decision is not None:
+            state = None if plain else sys._getframe(1)
+            return BothSides(run, decision, sizes, names, lists, variables, state)
+    return tracing.recorded_loops.PlainLoop(iter([bool(condition)]), (*names, *lists))
+
+
+def _decision(run: Run, condition: object) -> Decision | None:
+    """Return the decision of a condition that depends on data, and is not known."""
+    x = condition.array if type(condition) is PythonNumber else condition
+    if type(x) is not TracedArray or x._const() is not None or x.size != 1:
+        return None
+    value, frame = run.condition_of(x), user_frame()
+    if value.const is not None or run.answer_of(value) is not None:
+        return None
+    position = None if frame is None else position_of(frame)
+    return Decision(value, place_of(frame), position, 0, len(x._graph.ops), True)
+
+
+class BothSides:
+    """An `if` of which both sides are executed. Its methods are called by changed code: see PlainLoop.
+
+    sizes: the names of the sizes that the condition compares. lists: those to which the sides append, by name, of
+    which `old` are replaced. ends: for each side, the variables at its end, and their values then. contents: the
+    arrays that it has written to, with their contents then. before: the state before the sides.
     """
 
     def __init__(
         self,
-        condition: Any,
+        run: Run,
+        decision: Decision,
+        sizes: frozenset[str],
         names: Sequence[str],
         lists: Sequence[str],
-        variables: Mapping[str, Any],
-        plain: bool = True,
-        may_return: bool = False,
+        variables: Mapping[str, object],
+        frame: FrameType | None,
     ) -> None:
-        self.names, self.lists = names, {n: variables.get(n, ABSENT) for n in lists}
+        self.run, self.decision, self.sizes, self.names = run, decision, sizes, names
         self.start = [variables.get(n, ABSENT) for n in names]
-        self.run, self.side, self.names_asked = current_run.get(), False, frozenset[str]()
-        joins = self.run is not None and not (may_return and not (self.run.loops or self.run.sides))
-        if joins:
-            condition = compare(condition, "!=", 0) if type(condition) is Size else condition
-            answer = condition.array() if type(condition) is Question else None
-            self.names_asked = condition.symbols() if answer is not None else frozenset()
-            condition = condition if answer is None else answer
-        self.decision = self._decision(condition) if joins else None
-        self.left = [True, False] if self.decision is not None else [bool(condition)]
-        self.first: list[tuple[Any, Any]] = []
-        self.contents: Writes = {}
-        self.state: LoopState | None = None
-        self.old: dict[str, list[Any]] = {}
-        if self.decision is not None and joins_questions():
-            for n in lists:
-                x = variables.get(n)
-                if type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES + 1:
-                    self.old[n], self.lists[n] = x, GrownList(x)
-        if self.decision is not None and not plain:
-            self.state = LoopState(sys._getframe(1), {**variables, **self.lists})
-
-    def _decision(self, condition: Any) -> Decision | None:
-        x = condition.array if type(condition) is PythonNumber else condition
-        if self.run is None or type(x) is not TracedArray or x._const() is not None or x.size != 1:
-            return None
-        value = self.run.condition_of(x)
-        if value.const is not None or self.run.answer_of(value) is not None:
-            return None
-        frame = user_frame()
-        position = None if frame is None else position_of(frame)
-        return Decision(value, place_of(frame), position, 0, len(x._graph.ops), True)
+        self.old: dict[str, list[object]] = {}
+        self.lists: dict[str, object] = {}
+        for n in lists:
+            x = variables.get(n, ABSENT)
+            if joins_questions() and type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES:
+                self.old[n] = x
+            self.lists[n] = GrownList(x) if type(x) is list and n in self.old else x
+        self.ends: list[list[_End]] = []
+        self.contents: list[Writes] = []
+        self.before = None if frame is None else LoopState(frame, {**variables, **self.lists})
 
     def another(self) -> bool:
         """Begin the next side, or return False."""
-        if self.left:
-            self.side = self.left.pop(0)
-            if self.run is not None and self.decision is not None:
-                self.run.enter(self.decision, self.side)
-                self.run.writes.append({})
-            return True
-        return False
+        if len(self.ends) == 2:
+            return False
+        self.run.enter(self.decision, self.item())
+        self.run.writes.append({})
+        return True
 
-    def results(self, variables: Mapping[str, Any]) -> list[Any]:
-        """Return the values that the variables get after a side: those of before the statement, or joined ones."""
-        values = [variables.get(n, ABSENT) for n in self.names]
-        if self.run is None or self.decision is None:
-            return [*values, *(variables.get(n, ABSENT) for n in self.lists)]
+    def item(self) -> bool:
+        """Return the answer to the condition: first true, then false."""
+        return not self.ends
+
+    def states(self, variables: Mapping[str, object]) -> list[object]:
+        """Return the values of the variables at the beginning of a side."""
+        return [*self.start, *self.lists.values()]
+
+    def end(self, variables: Mapping[str, object]) -> None:
+        """End a side."""
         self.run.leave()
         self._require_elements()
-        before = self.run.writes.pop()
-        pairs = [(x, _frozen(x)) for x in values]
-        contents: Writes = {key: (x, x._content) for key, (x, _) in before.items()}
-        restore(before)
-        self._require_no_other_change(variables)
-        if self.side:
-            self.first, self.contents = pairs, contents
-            return [*self.start, *self.lists.values()]
-        condition: Any = TracedArray(running_graph(), self.decision.condition)
-        for key, (x, _) in {**self.contents, **contents}.items():
+        written = self.run.writes.pop()
+        self.ends.append([(x, _frozen(x)) for x in (variables.get(n, ABSENT) for n in self.names)])
+        self.contents.append({key: (x, x._content) for key, (x, _) in written.items()})
+        restore(written)
+        if self.before is not None:
+            self._require_no_other_change(self.before, LoopState(sys._getframe(1), variables))
+
+    def results(self, variables: Mapping[str, object]) -> list[object]:
+        """Return the joined values of the variables."""
+        condition = TracedArray(running_graph(), self.decision.condition)
+        for key, (x, _) in {**self.contents[0], **self.contents[1]}.items():
             sides = [copy_of(x), copy_of(x)]
-            for side, written in zip(sides, (self.contents, contents)):
+            for side, written in zip(sides, self.contents):
                 side._content = written[key][1] if key in written else side._content
             x._assign(np.where(condition, *sides))
         for n, items in self.old.items():
-            if not self.lists[n].entries:
+            grown = self.lists[n]
+            if type(grown) is GrownList and not grown.entries:
                 self.lists[n] = items
             else:
                 items[:] = [Unreadable(f"the list '{n}', to which an if appends, is read under another name")]
-        self.state = None  # which refers to the lists of the function
-        joined = [self.choice(n, condition, a, b) for n, a, b in zip(self.names, self.first, pairs)]
+        self.before = None  # which refers to the lists of the function
+        joined = [self.choice(n, condition, a, b) for n, a, b in zip(self.names, *self.ends)]
         return [*joined, *self.lists.values()]
-
-    def grown(self, variables: Mapping[str, Any]) -> list[Any]:
-        """Return the lists to which the sides append."""
-        return (
-            [*self.lists.values()] if self.decision is not None else [variables.get(n, ABSENT) for n in self.lists]
-        )
 
     def _require_elements(self) -> None:
         """Refuse operators of a side that fail for the sizes with which the network does not take it."""
         trace = current_trace.get()
-        if trace is None or self.decision is None:
+        if trace is None or not self.sizes:
             return
-        values = trace.examples(dict.fromkeys(self.names_asked, 0))
-        for o in running_graph().ops[self.decision.recorded :] if self.names_asked else ():
-            shape, result = (
-                [d.expression.value(values) if type(d) is Size else d for d in v.shape]
-                for v in (o.first, o.outputs[0])
+        sizes = trace.examples(dict.fromkeys(self.sizes, 0))
+        o = next(lacking_elements(running_graph().ops[self.decision.recorded :], sizes), None)
+        if o is not None:
+            raise refusal(
+                "both sides of this if are recorded, and this needs an element where nothing is selected; ask for "
+                "mask.any() before x[mask]",
+                place=o.place,
             )
-            needs = o in NEEDS_ELEMENTS or o in EXTREMES or o.op in ("ArgMax", "ArgMin")
-            if needs and 0 in shape and 0 not in result:
-                raise refusal(
-                    "both sides of this if are recorded, and this needs an element where nothing is selected; ask "
-                    "for mask.any() before x[mask]",
-                    place=o.place,
-                )
 
-    def _require_no_other_change(self, variables: Mapping[str, Any]) -> None:
+    def _require_no_other_change(self, before: LoopState, after: LoopState) -> None:
         """Refuse what a side changes other than local variables and arrays."""
-        if self.state is None:
-            return
-        for name in self.state.changed(LoopState(sys._getframe(2), variables)):
+        for name in before.changed(after):
             if variable_of(name) not in self.names:
                 raise refusal(
                     f"'{name}' changes in one side of an if that depends on data, which both sides of are "
                     "recorded; only local variables, arrays, and lists that grow by .append(...) may change there",
-                    place=self.decision.place if self.decision is not None else None,
+                    place=self.decision.place,
                 )
 
-    def choice(self, name: str, condition: Any, first: tuple[Any, Any], second: tuple[Any, Any]) -> Any:
-        """Return the value that is `first` where the condition is true, and `second` where it is false. Each is an
-        object, and the value that it had at the end of its side.
-        """
+    def choice(self, name: str, condition: TracedArray, first: _End, second: _End) -> object:
+        """Return the value that is `first` where the condition is true, and `second` where it is false."""
         if first[0] is second[0]:
             return first[0]
         a, b = first[1], second[1]
@@ -252,13 +262,13 @@ class BothSides:
         scalars = _is_scalar(a), _is_scalar(b)
         arrays = [x for x in (a, b) if type(x) is TracedArray]
         same = all(scalars) or (len(arrays) == 2 and not any(scalars))
-        if self.run is not None and same and a.dtype == b.dtype and same_shape(a.shape, b.shape):
+        if same and a.dtype == b.dtype and same_shape(a.shape, b.shape):
             result: Any = np.where(condition, a, b)
             result._scalar = scalars[0]
             others = [x for x in (first[0], second[0], result) if type(x) is TracedArray and not x._scalar]
             self.run.chosen += [(x._base(), x._base()._version) for x in others]
             return result
-        place = self.decision.place if self.decision is not None else None
+        place = self.decision.place
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
         if joins_questions() and len(arrays) == 2 and not any(scalars):
             return Unreadable(
@@ -283,12 +293,12 @@ def _is_scalar(x: Any) -> Any:
     return x._scalar if type(x) is TracedArray else issubclass(type(x), np.generic)
 
 
-def truth(x: Any, negated: bool = False) -> Any:
+def truth(x: object, negated: bool = False) -> object:
     """Return the truth of a value as a bool that may depend on data."""
     if negated and type(x) is Size:
         x = compare(x, "!=", 0)
     if negated and type(x) is Question:
-        return Question(x.a, OPPOSITE[x.relation], x.b)
+        return x.negated()
     array = x.array if type(x) is PythonNumber else x
     run = current_run.get()
     if run is None or type(array) is not TracedArray or array._const() is not None or array.size != 1:
@@ -297,10 +307,10 @@ def truth(x: Any, negated: bool = False) -> Any:
     return number(np.logical_not(result) if negated else result, bool)
 
 
-def builtins_of_changed_code() -> Mapping[str, Any]:
+def builtins_of_changed_code() -> Mapping[str, object]:
     """Return what the changed code calls, by name."""
     return {
-        changed_code.IF: BothSides,
+        changed_code.IF: both_sides,
         changed_code.LOOP: tracing.recorded_loops.loop,
         changed_code.ITEM: tracing.loop_items.item_at,
         changed_code.TRUTH: truth,

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.expressions import constant, symbol
+from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
-from anylayer.graph.place import is_users, place_of, position_of, refusal, user_place
+from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
 from anylayer.graph.sized import elements_of
-from anylayer.graph.symbolic import Size
+from anylayer.graph.symbolic import Size, guard_of
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.decisions import records_loop
 from anylayer.tracing.grown import GrownList, Unreadable, repeated_list, set_local
@@ -98,14 +98,15 @@ class Loops:
         """
         if records_loop():
             return None
-        frame = _users_frame(sys._getframe(1))
+        frame = frame_outside(sys._getframe(1), _OWN)
         name = next(iter(guard.symbols), "")
         heads = [h[-1] for (f, p), h in self.heads.items() if f is frame and h and is_in_while(frame, p)]
         head = next((h for h in heads if h.size == name), None)
         if head is None or len(guard.symbols) != 1:
             return None
         answer = guard.holds({name: 1})
-        other = replace(guard, relation=OPPOSITE[guard.relation] if answer else guard.relation)
+        relation = OPPOSITE[guard.relation] if answer else guard.relation
+        other = replace(guard, relation=relation, place=user_place())
         if not SymbolicTrace({name: (2, max(2, trace.ranges[name][1]))}).certain(other):
             return None
         if not lead_to_the_same(frame.f_code, head.end, (frame.f_lasti, answer)):
@@ -119,7 +120,7 @@ class Loops:
         """Close the loop that asks a question about a size, whose answer is `result`. Return False if no loop ends
         here.
         """
-        frame = _users_frame(sys._getframe(1))
+        frame = frame_outside(sys._getframe(1), _OWN)
         if records_loop() or not is_users(frame) or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
@@ -149,14 +150,8 @@ class Loops:
         return True
 
 
-_OWN = ("anylayer.graph.symbolic", "anylayer.graph.guards", "anylayer.tracing.joined_ifs")
+_OWN = (__name__, "anylayer.graph.symbolic", "anylayer.graph.guards", "anylayer.tracing.joined_ifs")
 """The modules whose frames are between the user's question and this one."""
-
-
-def _users_frame(frame: FrameType) -> FrameType:
-    while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, *_OWN):
-        frame = frame.f_back
-    return frame
 
 
 @cache
@@ -473,20 +468,13 @@ class _Closing:
             items[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
 
 
-def _guard_of(a: object, relation: str, b: object) -> Guard | None:
-    """Return a comparison of integers as a guard, or None for other numbers."""
-    sides = [x.expression if type(x) is Size else constant(x) if type(x) is int else None for x in (a, b)]
-    left, right = sides
-    return None if left is None or right is None else Guard(left, relation, right, user_place())
-
-
 @contextmanager
 def watch_loops(trace: SymbolicTrace) -> Iterator[None]:
     """Watch for loops in the user's code inside the context. The trace may have sizes that depend on data."""
     loops, decide = Loops(), trace.decide
 
     def decide_in_loop(a: object, relation: str, b: object) -> bool | None:
-        guard = _guard_of(a, relation, b)
+        guard = guard_of(a, relation, b)
         answer = None if guard is None else loops.ends_at_one(trace, guard)
         return decide(a, relation, b) if answer is None else answer
 

@@ -9,7 +9,7 @@ a variable is another kind of object before the first step than after it, the fi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -41,10 +41,10 @@ def loop(
     parts: Any,
     names: Sequence[str],
     lists: Sequence[str],
-    appended: int,
     variables: Mapping[str, Any],
+    appended: int,
     asks: bool,
-) -> Any:
+) -> RecordedLoop | PlainLoop:
     """Return one execution of a loop statement, as changed code runs it.
 
     parts: the expression that a `for` iterates over, see loop_items.evaluate; None for a `while`. names: the
@@ -64,7 +64,7 @@ def loop(
     iterator: Any = None
     if parts is not None:
         iterator = iter_of(iterable) if type(iterable) is Items else iter(iterable)
-    return _PlainLoop(iterator, (*names, *lists))
+    return PlainLoop(iterator, (*names, *lists))
 
 
 def _bases(x: Any) -> list[TracedArray]:
@@ -78,32 +78,36 @@ def _is_short(items: Items) -> bool:
     return type(items.steps) is int and items.steps <= _FEW_STEPS
 
 
-class _PlainLoop:
-    """A loop that runs step by step."""
+class PlainLoop:
+    """A loop that runs step by step, or the only side of an `if` that runs.
 
-    def __init__(self, iterator: Any, names: Sequence[str]) -> None:
+    Changed code runs a pass after `another()` returns true: the variables get their `states`, and the pass its
+    `item`. After the last one, the variables get the `results`.
+    """
+
+    def __init__(self, iterator: Iterator[object] | None, names: Sequence[str]) -> None:
         self.iterator, self.names, self.going = iterator, names, True
-        self.current: Any = None
+        self.current: object = None
 
     def another(self) -> bool:
         if self.going and self.iterator is not None:
             self.current = next(self.iterator, ABSENT)
         return self.going and self.current is not ABSENT
 
-    def states(self, variables: Mapping[str, Any]) -> list[Any]:
+    def states(self, variables: Mapping[str, object]) -> list[object]:
         return [variables.get(n, ABSENT) for n in self.names]
 
     results = states
 
-    def item(self) -> Any:
+    def item(self) -> object:
         return self.current
 
-    def end(self, variables: Mapping[str, Any], going: Any) -> None:
+    def end(self, variables: Mapping[str, object], going: object = True) -> None:
         self.going = bool(going)
 
 
 class RecordedLoop:
-    """A loop that is recorded. Its methods are called by changed code: see _PlainLoop.
+    """A loop that is recorded. Its methods are called by changed code: see PlainLoop.
 
     start: the values of the variables before the first step that the operator computes. kinds: the kinds of those
     that the loop carries. arrays: the arrays that it writes to. old: the lists that grow. head: what a first step
