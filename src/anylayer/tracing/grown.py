@@ -274,7 +274,7 @@ class GrownList(Growing):
         name = text.partition("+=")[0].strip()
         if name not in frame.f_code.co_varnames or frame.f_locals.get(name) is not other:
             self._refuse()
-        _need_one_name(frame, sys.getrefcount(other) - 1 - _references()[0])
+        _need_one_name(frame, sys.getrefcount(other) - _references()[0])
         return self._after(other, True)
 
     def __iter__(self) -> Iterator[Any]:
