@@ -11,9 +11,8 @@ user's code are decisions: see anylayer.tracing.decisions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextvars import ContextVar
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anylayer import compile as compilation
@@ -41,7 +40,6 @@ _MAX_EMPTY = 8
 """The largest number of selections that a function may find empty."""
 _FEW_QUESTIONS = 4
 """The largest number of selections of which each combination of empty ones is traced, if ifs can be joined."""
-_most_questions: ContextVar[float] = ContextVar("most_questions", default=math.inf)
 _MAX_FILLED = 16
 """The largest number of elements that a selection is filled to."""
 
@@ -112,29 +110,20 @@ def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda
     If there are many such questions, both sides of their ifs are recorded. If that fails, another attempt takes
     its place, in which `if mask.any()` is a decision.
     """
-    token = _most_questions.set(_FEW_QUESTIONS)
+    answer = tracing.counts.answer_questions
     try:
-        with limit_repetition(), tracing.counts.questions_of_masks() as asked:
+        with limit_repetition(), answer("sizes", _FEW_QUESTIONS) as questions:
             return attempt()
     except _ManyQuestions:
-        restart()
-        try:
-            with limit_repetition(), tracing.joined_ifs.join_questions():
-                return attempt()
-        except AnyLayerError:
-            pass
-        restart()
+        others = ["joined", "sizes"]
     except AnyLayerError:
-        if not asked:
+        if not questions.asked:
             raise
-    finally:
-        _most_questions.reset(token)
-    try:
-        with limit_repetition(), tracing.counts.questions_of_masks() as asked:
+        others = []
+    for how in others:
+        restart()
+        with suppress(AnyLayerError), limit_repetition(), answer(how):
             return attempt()
-    except AnyLayerError:
-        if not asked:
-            raise
     restart()
     with limit_repetition():
         return attempt()
@@ -190,7 +179,7 @@ def _check_conditions(
             )
     before = not_empty
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
-    if len(names) > _most_questions.get():
+    if len(names) > tracing.counts.questions().most:
         raise _ManyQuestions("the code asks for many selections whether they are empty")
     for name in names:
         selected = trace.counts[name].selected

@@ -7,9 +7,11 @@ A node is traced with such symbols in a second attempt, because only some layers
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,6 @@ _ONNX_COMPARISONS = {
     "Equal": np.equal, "Less": np.less, "LessOrEqual": np.less_equal, "Greater": np.greater,
     "GreaterOrEqual": np.greater_equal,
 }  # fmt: skip
-
-_asked: ContextVar[list[int] | None] = ContextVar("asked", default=None)
 
 
 def count_of(values: Any, most: Any) -> Any:
@@ -118,15 +118,36 @@ def _reduced_mask(k: TracedArray, *reductions: str) -> tuple[list[Op], Value | N
     return ops, None
 
 
+@dataclass(slots=True)
+class Questions:
+    """How code is traced that asks whether something is selected.
+
+    how: questions of masks are "decisions", or answered as those of "sizes", or both sides of ifs on masks and on
+    sizes are recorded ("joined"). most: the largest number of sizes that may be asked for. asked: whether a
+    question of a mask was answered as one of a size.
+    """
+
+    how: str = "decisions"
+    most: float = math.inf
+    asked: bool = False
+
+
+_questions: ContextVar[Questions] = ContextVar("questions", default=Questions())  # noqa: B039  # never changed
+
+
 @contextmanager
-def questions_of_masks() -> Iterator[list[int]]:
-    """Answer questions of masks as those of sizes inside the context. Yields a list that gets their lines."""
-    asked: list[int] = []
-    token = _asked.set(asked)
+def answer_questions(how: str, most: float = math.inf) -> Iterator[Questions]:
+    """Answer questions in a way inside the context; see Questions."""
+    token = _questions.set(Questions(how, most))
     try:
-        yield asked
+        yield _questions.get()
     finally:
-        _asked.reset(token)
+        _questions.reset(token)
+
+
+def questions() -> Questions:
+    """Return how questions are answered now."""
+    return _questions.get()
 
 
 def selects_something(x: TracedArray, run: Run) -> bool | None:
@@ -137,13 +158,13 @@ def selects_something(x: TracedArray, run: Run) -> bool | None:
     trace, frame = current_trace.get(), user_frame()
     if trace is None or trace.turn is None or run.loops or run.sides or frame is None:
         return None
-    asked = _asked.get()
-    if asked is None or tracing.loops.is_in_while(frame) or run.answer_of(run.condition_of(x)) is not None:
+    is_answered = run.answer_of(run.condition_of(x)) is not None
+    if questions().how != "sizes" or is_answered or tracing.loops.is_in_while(frame):
         return None
     mask, nothing = _asks_for_nothing(x)
     if mask is None or same(size_of(mask.shape), 1):
         return None
-    asked.append(frame.f_lineno)
+    questions().asked = True
     n = count_of(TracedArray(x._graph, mask), size_of(mask.shape))
     if is_symbolic(n):
         _least(n, TracedArray(x._graph, mask))

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -23,15 +21,16 @@ from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
 from anylayer.graph.guards import OPPOSITE, RELATIONS, current_trace
 from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
-from anylayer.graph.symbolic import Size, depends_on_data, guard_of, same_shape
+from anylayer.graph.symbolic import Size, depends_on_data, guard_of
 from anylayer.network import Array
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.counts import compared, lacking_elements
+from anylayer.tracing.counts import compared, lacking_elements, questions
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable
+from anylayer.tracing.loop_items import arrays_in, kind_in
 from anylayer.tracing.loop_state import LoopState, variable_of
-from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_dtype_of, kind_of, number
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, number
 from anylayer.tracing.record import running_graph
 
 if TYPE_CHECKING:
@@ -39,24 +38,14 @@ if TYPE_CHECKING:
 
 _End = tuple[Any, Any]
 """An object, and the value that it had at the end of a side."""
+_PLAIN = (bool, int, float, str, bytes, type(None))
 ABSENT = object()
 """The value of a variable that is not bound."""
-_joins_questions: ContextVar[bool] = ContextVar("joins_questions", default=False)
-
-
-@contextmanager
-def join_questions() -> Iterator[None]:
-    """Join ifs that ask whether something is selected, inside the context, as those that ask for values."""
-    token = _joins_questions.set(True)
-    try:
-        yield
-    finally:
-        _joins_questions.reset(token)
 
 
 def joins_questions() -> bool:
-    """Return whether ifs that ask whether something is selected are joined now."""
-    return _joins_questions.get()
+    """Return whether ifs that ask whether something is selected are joined, as those that ask for values."""
+    return questions().how == "joined"
 
 
 def _references(items: Sequence[object]) -> int:
@@ -242,35 +231,29 @@ class BothSides:
 
     def choice(self, name: str, condition: TracedArray, first: _End, second: _End) -> object:
         """Return the value that is `first` where the condition is true, and `second` where it is false."""
-        if first[0] is second[0]:
-            return first[0]
-        a, b = first[1], second[1]
+        (x, a), (y, b) = first, second
+        if x is y:
+            return x
         if a is ABSENT or b is ABSENT:
             return ABSENT
         if Unreadable in (type(a), type(b)):
             return a if type(a) is Unreadable else b
-        kind = kind_of(a)
-        if kind is not None and kind is kind_of(b):
-            if type(a) is not PythonNumber and type(b) is not PythonNumber and repr(a) == repr(b):
-                return a
-            return number(np.where(condition, as_dtype_of(a, kind), as_dtype_of(b, kind)), kind)
         if type(a) is tuple and type(b) is tuple and len(a) == len(b):
-            parts = zip(zip(first[0], a), zip(second[0], b))
-            return tuple(self.choice(name, condition, v, w) for v, w in parts)
-        if type(a) is type(b) and type(a) in (str, bytes, type(None)) and a == b:
+            return tuple(self.choice(name, condition, *pairs) for pairs in zip(zip(x, a), zip(y, b)))
+        if type(a) is type(b) and (
+            a.expression == b.expression if type(a) is Size else type(a) in _PLAIN and repr(a) == repr(b)
+        ):
             return a
-        scalars = _is_scalar(a), _is_scalar(b)
-        arrays = [x for x in (a, b) if type(x) is TracedArray]
-        same = all(scalars) or (len(arrays) == 2 and not any(scalars))
-        if same and a.dtype == b.dtype and same_shape(a.shape, b.shape):
-            result: Any = np.where(condition, a, b)
-            result._scalar = scalars[0]
-            others = [x for x in (first[0], second[0], result) if type(x) is TracedArray and not x._scalar]
-            self.run.chosen += [(x._base(), x._base()._version) for x in others]
+        kind, other = kind_in(a), kind_in(b)
+        if kind is not None and other is not None and kind.fits(other):
+            pairs = zip(arrays_in(a), arrays_in(b))
+            result = kind.value(iter([np.where(condition, v, w) for v, w in pairs]))
+            others = [v for v in (x, y, result) if type(v) is TracedArray and not v._scalar]
+            self.run.chosen += [(v._base(), v._base()._version) for v in others]
             return result
-        place = self.decision.place
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
-        if joins_questions() and len(arrays) == 2 and not any(scalars):
+        place = self.decision.place
+        if joins_questions() and kind is not None and other is not None and kind.name == other.name == "array":
             return Unreadable(
                 f"'{name}' is an array of another size after the two sides of the if at {place}; {why}"
             )
@@ -286,11 +269,6 @@ def _frozen(x: Any) -> Any:
     result = copy_of(x)
     result._scalar = x._scalar
     return result
-
-
-def _is_scalar(x: Any) -> Any:
-    """Return whether an object is a NumPy scalar, which cannot be written to."""
-    return x._scalar if type(x) is TracedArray else issubclass(type(x), np.generic)
 
 
 def truth(x: object, negated: bool = False) -> object:
