@@ -58,7 +58,7 @@ def trace_checked(
     """
     first: TraceError | None = None
     try:
-        if not tracing.joined_ifs.joins_questions():
+        if tracing.counts.questions().how != "joined":
             return _attempts(function, types, prefix, rebuild, subject)
     except (JoinError, TooManyOperators) as error:
         first = error
@@ -88,7 +88,8 @@ def _attempts(
             restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
-                    limit = _MAX_OPERATORS if tracing.joined_ifs.joins_questions() else _MAX_OPEN_OPERATORS
+                    is_joined = tracing.counts.questions().how == "joined"
+                    limit = _MAX_OPERATORS if is_joined else _MAX_OPEN_OPERATORS
                     graph = _trace_twice(function, types, prefix, limit, subject, counterpart, restart)
                 place = _counts_to_size(fresh, types)
                 if not place:

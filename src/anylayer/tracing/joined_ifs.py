@@ -19,10 +19,9 @@ import numpy as np
 from anylayer import tracing
 from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
-from anylayer.graph.guards import OPPOSITE, RELATIONS, current_trace
+from anylayer.graph.guards import OPPOSITE, RELATIONS, Guard, current_trace
 from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
 from anylayer.graph.symbolic import Size, depends_on_data, guard_of
-from anylayer.network import Array
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
 from anylayer.tracing.counts import compared, lacking_elements, questions
@@ -43,11 +42,6 @@ ABSENT = object()
 """The value of a variable that is not bound."""
 
 
-def joins_questions() -> bool:
-    """Return whether ifs that ask whether something is selected are joined, as those that ask for values."""
-    return questions().how == "joined"
-
-
 def _references(items: Sequence[object]) -> int:
     """Return the references to a list that only the variable of a frame holds, as changed code counts them."""
     variables = locals()
@@ -62,29 +56,29 @@ OWN_REFERENCES = _references([])
 class Question:
     """A comparison of sizes that depend on data, which is not evaluated yet."""
 
+    guard: Guard
     a: int
-    relation: str
     b: int
 
     def __bool__(self) -> bool:
-        return RELATIONS[self.relation](self.a, self.b)
+        return RELATIONS[self.guard.relation](self.a, self.b)
 
     def negated(self) -> Question:
-        return replace(self, relation=OPPOSITE[self.relation])
+        return replace(self, guard=replace(self.guard, relation=OPPOSITE[self.guard.relation]))
 
-    def array(self) -> Array | None:
+    def array(self) -> Any:
         """Return the answer as an array, or None if it is known."""
-        trace, guards = current_trace.get(), [guard_of(q.a, q.relation, q.b) for q in (self, self.negated())]
-        if trace is None or any(guard is None or trace.certain(guard) for guard in guards):
+        trace = current_trace.get()
+        if trace is None or trace.certain(self.guard) or trace.certain(self.negated().guard):
             return None
-        answer: Array = compared(self.a, self.relation, self.b)
-        return answer
+        return compared(self.a, self.guard.relation, self.b)
 
 
 def compare(a: Scalar, relation: str, b: Scalar) -> object:
     """Return a comparison of the condition of an if. That of sizes is not evaluated where it may be joined."""
-    if joins_questions() and guard_of(a, relation, b) is not None and (depends_on_data(a) or depends_on_data(b)):
-        return Question(a, relation, b)
+    guard = guard_of(a, relation, b) if questions().how == "joined" else None
+    if guard is not None and (depends_on_data(a) or depends_on_data(b)):
+        return Question(guard, a, b)
     return RELATIONS[relation](a, b)
 
 
@@ -106,10 +100,9 @@ def both_sides(
     run, sizes = current_run.get(), frozenset[str]()
     if run is not None and not (may_return and not (run.loops or run.sides)):
         condition = compare(condition, "!=", 0) if type(condition) is Size else condition
-        answer = condition.array() if type(condition) is Question else None
-        if type(condition) is Question and answer is not None:
-            guard = guard_of(condition.a, condition.relation, condition.b)
-            condition, sizes = answer, sizes if guard is None else guard.symbols
+        question = condition if type(condition) is Question else None
+        if question is not None and (answer := question.array()) is not None:
+            condition, sizes = answer, question.guard.symbols
         decision = _decision(run, condition)
         if decision is not None:
             state = None if plain else sys._getframe(1)
@@ -153,7 +146,7 @@ class BothSides:
         self.lists: dict[str, object] = {}
         for n in lists:
             x = variables.get(n, ABSENT)
-            if joins_questions() and type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES:
+            if questions().how == "joined" and type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES:
                 self.old[n] = x
             self.lists[n] = GrownList(x) if type(x) is list and n in self.old else x
         self.ends: list[list[_End]] = []
@@ -245,7 +238,7 @@ class BothSides:
         ):
             return a
         kind, other = kind_in(a), kind_in(b)
-        if kind is not None and other is not None and kind.fits(other):
+        if kind and other and kind.fits(other):
             pairs = zip(arrays_in(a), arrays_in(b))
             result = kind.value(iter([np.where(condition, v, w) for v, w in pairs]))
             others = [v for v in (x, y, result) if type(v) is TracedArray and not v._scalar]
@@ -253,7 +246,7 @@ class BothSides:
             return result
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
         place = self.decision.place
-        if joins_questions() and kind is not None and other is not None and kind.name == other.name == "array":
+        if kind and other and kind.name == other.name == "array" and questions().how == "joined":
             return Unreadable(
                 f"'{name}' is an array of another size after the two sides of the if at {place}; {why}"
             )

@@ -20,6 +20,7 @@ from anylayer.graph.operators import INDEXED
 from anylayer.graph.place import place_of, refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, same
+from anylayer.network import Array
 from anylayer.tracing.array import Selection, TracedArray, restore
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
@@ -110,8 +111,8 @@ class RecordedLoop:
     """A loop that is recorded. Its methods are called by changed code: see PlainLoop.
 
     start: the values of the variables before the first step that the operator computes. kinds: the kinds of those
-    that the loop carries. arrays: the arrays that it writes to. old: the lists that grow. head: what a first step
-    that runs by itself has appended to them.
+    that the loop carries. arrays: the arrays that it writes to. lists: those that grow. replaced: those whose
+    elements are replaced.
     """
 
     def __init__(
@@ -127,12 +128,12 @@ class RecordedLoop:
         for x in variables.values():
             if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
                 x.made()  # before the loop
-        self.run, self.items, self.names, self.lists = run, items, names, lists
+        self.run, self.items, self.names, self.list_names = run, items, names, lists
         self.graph, self.place = running_graph(), place_of(user_frame())
         self.start = {n: variables.get(n, ABSENT) for n in names}
         self.kinds: dict[str, Kind | None] = {n: kind_in(x) for n, x in self.start.items()}
         self.arrays: dict[int, TracedArray] = {}
-        self.old: dict[str, Any] = {}
+        self.lists: dict[str, Any] = {}
         self.replaced: dict[str, NumberList] = {}
         for k, n in enumerate(lists):
             x = variables.get(n)
@@ -142,11 +143,10 @@ class RecordedLoop:
                 )
             kinds: set[Any] = {*map(kind_of, x)} if type(x) is list else set()
             if x is not None and k < appended and type(x) in (list, LoopList, GrownList):
-                self.old[n] = x
+                self.lists[n] = x
             elif x is not None and k >= appended and len(kinds) == 1 and None not in kinds:
                 self.replaced[n] = NumberList(x, kinds.pop())
                 x[:] = [Unreadable(f"the list '{n}', which a loop changes, is read under another name")]
-        self.head: dict[str, LoopList] = {}
         self.going: Any = True
         self.is_peeled = self.is_done = False
         uncarried = [x for n, x in self.start.items() if self.kinds[n] is None and type(x) is not Unreadable]
@@ -186,9 +186,8 @@ class RecordedLoop:
     def states(self, variables: Mapping[str, Any]) -> list[Any]:
         """Return the values of the variables at the beginning of a pass."""
         values = [self._state(n) for n in self.names]
-        self.carried = set(self.inside[2 + len(self.outer) :])
-        lists = [LoopList() if n in self.old else self._list(n, variables) for n in self.lists]
-        state = {**variables, **dict(zip((*self.names, *self.lists), (*values, *lists)))}
+        lists = [LoopList() if n in self.lists else self._list(n, variables) for n in self.list_names]
+        state = {**variables, **dict(zip((*self.names, *self.list_names), (*values, *lists)))}
         self.before = LoopState(sys._getframe(1), state)
         return [*values, *lists]
 
@@ -226,7 +225,7 @@ class RecordedLoop:
         for n, end in ends.items():
             if end is None or (self.start[n] is None and not self.is_first and not self._has_first_step()):
                 raise self.refusal(f"'{n}' may be None after a step; use a number that does not occur otherwise")
-        grown = {n: variables[n] for n in self.old}
+        grown: dict[str, LoopList] = {n: variables[n] for n in self.lists if variables[n].entries}
         if self.is_first:
             self._end_first(written, ends, grown, going)
             return
@@ -245,18 +244,17 @@ class RecordedLoop:
         values = [a for n in self.names if self.kinds[n] is not None for a in arrays_in(ends[n])]
         values += [TracedArray(self.graph, x._content) for x in self.arrays.values()]
         states = len(values)
-        rows = {n: x.together() if x.entries else (None, None) for n, x in grown.items()}
-        values += [a for pair in rows.values() for a in pair if a is not None]
+        values += [a for x in grown.values() for a in x.together() if a is not None]
         go = np.asarray(going) if type(going) is bool else as_arrays(going)
         if self.items.steps is None:
             go = end_at(MAX_STEPS, self.step, go if type(go) is TracedArray else TracedArray(self.graph, go))
             go = go.reshape(())
         results = [value_of(x) for x in (go, *values)]
         self._undo(written)
-        self.is_done, self.after = True, variables
+        self.is_done = True
         carried = [x for n in self.names if self.kinds[n] for x in (self.start[n], ends[n])]
         others = [x for v in carried for x in _bases(v) if id(x) in self.existing]
-        self._close(results, states, rows, {n: x.element for n, x in grown.items()})
+        self._close(results, states, grown, variables)
         self.run.chosen += [(x, x._version) for x in others]  # a variable may still be one of these
 
     def _undo(self, written: Writes) -> None:
@@ -285,11 +283,16 @@ class RecordedLoop:
         """Return whether the first step can run by itself: there is one, and it has not done so."""
         return not self.is_peeled and (self.items.steps is None or type(self.items.steps) is int)
 
-    def _end_first(self, written: Writes, ends: Mapping[str, Any], grown: Mapping[str, Any], going: Any) -> None:
+    def _end_first(
+        self, written: Writes, ends: Mapping[str, Any], grown: Mapping[str, LoopList], going: Any
+    ) -> None:
         for key, x in written.items():
             if self.run.writes:
                 self.run.writes[-1].setdefault(key, x)
-        self.is_first, self.head, self.start = False, dict(grown), dict(ends)
+        for n, items in grown.items():
+            for rows, mask in items.entries:
+                self._append(n, rows, mask, items.element)
+        self.is_first, self.start = False, dict(ends)
         self.going = number(as_arrays(going), bool) if type(going) is not bool else going
         self.kinds = {n: kind_in(x) for n, x in self.start.items()}
         self.is_peeled = True
@@ -312,7 +315,7 @@ class RecordedLoop:
     # ------------------------------------------------------------------------ operator
 
     def _close(
-        self, results: list[Value], states: int, rows: Mapping[str, tuple[Any, Any]], elements: Mapping[str, Any]
+        self, results: list[Value], states: int, grown: Mapping[str, LoopList], variables: Mapping[str, Any]
     ) -> None:
         """Record the operator. results: the condition, the states and the rows after a step."""
         graph, ops = self.graph, self.graph.ops[self.first :]
@@ -338,16 +341,20 @@ class RecordedLoop:
             go = self._condition()
             outputs = emit_loop(graph, body.graph, limit, go, start, body.captured, most, is_fixed, self.place)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])
-        final: dict[str, Any] = {n: self._list(n, self.after) for n in (*self.names, *self.lists)}
-        for n in self.names:
-            kind = self.kinds[n]
-            final[n] = kind.value(ends) if kind is not None else self._unread(n)
+        kinds = [(n, self.kinds[n]) for n in self.names]
+        final = [self._unread(n) if kind is None else kind.value(ends) for n, kind in kinds]
         for x, value in zip(self.arrays.values(), ends):
             x._assign(value)
         new = iter([TracedArray(graph, v) for v in outputs[states:]])
-        for n, pair in rows.items():
-            final[n] = self._grown(n, [None if x is None else next(new) for x in pair], elements[n], is_fixed)
-        self.final = [*final.values()]
+        for n, items in grown.items():
+            if type(self.lists[n]) is LoopList and not is_fixed:
+                raise self.refusal(
+                    f"'{n}' grows in a loop inside of another one, and the inner one has a number of steps that "
+                    "depends on data; loop over a fixed range, and use an if"
+                )
+            has_mask = any(mask is not None for _, mask in items.entries)
+            self._append(n, _unstacked(next(new)), _unstacked(next(new)) if has_mask else None, items.element)
+        self.final = [*final, *(self.lists.get(n, self._list(n, variables)) for n in self.list_names)]
 
     def _unread(self, name: str) -> Unreadable:
         return Unreadable(
@@ -361,39 +368,24 @@ class RecordedLoop:
             return np.logical_and(self.run.path(self.graph), as_arrays(self.going))
         return as_arrays(self.going)
 
-    def _grown(self, name: str, stacked: list[Any], element: Any, is_fixed: bool) -> Any:
-        """Return a list after the loop. stacked: the rows of each step, and their mask."""
-        old, head = self.old[name], self.head.get(name)
-        rows, mask = (
-            None if x is None else x.reshape((-1, *x.shape[2:])) if x.shape[1] != 1 else x[:, 0] for x in stacked
-        )
-        if type(old) is LoopList and rows is not None and not is_fixed:
-            raise self.refusal(
-                f"'{name}' grows in a loop inside of another one, and the inner one has a number of steps that "
-                "depends on data; loop over a fixed range, and use an if"
-            )
-        entries: list[tuple[Any, Any]] = [
-            *(head.entries if head is not None else ()),
-            *([(rows, mask)] if rows is not None else ()),
-        ]
-        if not entries:
-            return old
-        if head is not None and head.entries:
-            if rows is not None and head.element != element:
-                raise self.refusal(f"the elements of '{name}' differ in type between the first step and others")
-            element = head.element
-        result = old if type(old) is not list else GrownList(old, *entries.pop(0), element)
-        for entry in entries:
-            result.add(*entry, element)
+    def _append(self, name: str, rows: Array, mask: Array | None, element: type | None) -> None:
+        """Append rows to a list that grows, which becomes another object."""
+        old = self.lists[name]
+        result = self.lists[name] = GrownList(old) if type(old) is list else old
         if result is not old:
             old[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
-        return result
+        result.add(rows, mask, element)
 
     def results(self, variables: Mapping[str, Any]) -> list[Any]:
         """Return the values of the variables after the loop."""
-        final, self.final, self.after = self.final, [], {}
+        final, self.final = self.final, []
         del self.before, self.start, self.existing  # which refer to the lists of the function
         return final
+
+
+def _unstacked(x: Array) -> Array:
+    """Return the rows (steps * n, ...) of an array (steps, n, ...)."""
+    return x[:, 0] if x.shape[1] == 1 else x.reshape((-1, *x.shape[2:]))
 
 
 class _PassBody:
