@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -56,17 +57,18 @@ def trace_checked(
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
+    code = _Code(function, types, prefix, rebuild, subject)
     first: TraceError | None = None
     try:
         if tracing.counts.questions().how != "joined":
-            return _attempts(function, types, prefix, rebuild, subject)
+            return _attempts(code)
     except (JoinError, TooManyOperators) as error:
         first = error
     for how in ("ifs", "loops"):
-        again = rebuild() if rebuild is not None else function
+        code = code.fresh()
         try:
             with limit_repetition(), tracing.decisions.change_code(how):
-                return _attempts(again, types, prefix, rebuild, subject)
+                return _attempts(code)
         except SizeDependsOnData:
             raise
         except TraceError as error:
@@ -74,28 +76,36 @@ def trace_checked(
     raise cause if first is None else tracing.joined_ifs.with_reason(first, cause)
 
 
-def _attempts(
-    function: Forward,
-    types: Sequence[TensorType],
-    prefix: str,
-    rebuild: Callable[[], Forward] | None,
-    subject: Callable[[], Any] | None,
-) -> Graph:
-    """Trace a function in one or two attempts. The arguments are those of `trace_checked`."""
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What is traced: the arguments of `trace_checked`."""
+
+    function: Forward
+    types: Sequence[TensorType]
+    prefix: str
+    rebuild: Callable[[], Forward] | None
+    subject: Callable[[], Any] | None
+
+    def fresh(self) -> _Code:
+        """Return the code with fresh state."""
+        return self if self.rebuild is None else replace(self, function=self.rebuild())
+
+
+def _attempts(code: _Code) -> Graph:
+    """Trace a function in one or two attempts."""
     if traces_symbolically():  # plain NumPy would turn the sizes into numbers
-        fresh = rebuild if rebuild is not None else lambda: function
         with repeated_trace() as restart:
             restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
                     is_joined = tracing.counts.questions().how == "joined"
                     limit = _MAX_OPERATORS if is_joined else _MAX_OPEN_OPERATORS
-                    graph = _trace_twice(function, types, prefix, limit, subject, counterpart, restart)
-                place = _counts_to_size(fresh, types)
+                    graph = _trace_twice(code, limit, counterpart, restart)
+                place = _counts_to_size(code)
                 if not place:
                     return graph
             except TooManyOperators:
-                if _loops_over_size(fresh, types):
+                if _loops_over_size(code):
                     raise
             else:
                 raise refusal(
@@ -106,20 +116,19 @@ def _attempts(
                 )
             restart()
             with tracing.substitution.substitute_numpy() as counterpart:
-                return _trace_twice(fresh(), types, prefix, _MAX_OPERATORS, subject, counterpart, restart)
+                return _trace_twice(code.fresh(), _MAX_OPERATORS, counterpart, restart)
     first: TraceError | None = None
     try:
         if not tracing.decisions.changes_code():
-            return _trace_twice(function, types, prefix, None, subject)
+            return _trace_twice(code, None)
     except (SizeDependsOnData, tracing.decisions.TooManyPaths):
         raise
     except TraceError as error:
         first = error
-    again = rebuild() if rebuild is not None else function
     limit = _MAX_OPEN_OPERATORS if tracing.decisions.changes_code() == "ifs" else _MAX_OPERATORS
     try:
         with tracing.substitution.substitute_numpy() as counterpart:
-            return _trace_twice(again, types, prefix, limit, subject, counterpart)
+            return _trace_twice(code.fresh(), limit, counterpart)
     except _UserError as error:  # the substitute may have caused it
         chosen = error if first is None or isinstance(first, _UserError) else first
         raise chosen from chosen.__cause__
@@ -129,15 +138,15 @@ def _attempts(
         raise first or error from None
 
 
-def _counts_to_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> str:
+def _counts_to_size(code: _Code) -> str:
     """Return the line where a function records one step per element of an open size, or ""."""
     sizes = current_trace.get()
-    if sizes is None or not sizes.symbols or not sizes.fixes or not _loops_over_size(rebuild, types):
+    if sizes is None or not sizes.symbols or not sizes.fixes or not _loops_over_size(code):
         return ""
     return sizes.fixes
 
 
-def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]) -> bool:
+def _loops_over_size(code: _Code) -> bool:
     """Return whether a function's number of operators differs at twice the sizes, or exceeds the limit."""
     trace_of_sizes = current_trace.get()
     if trace_of_sizes is None or not trace_of_sizes.symbols:
@@ -151,11 +160,10 @@ def _loops_over_size(rebuild: Callable[[], Forward], types: Sequence[TensorType]
         finally:
             counts.append(len(running_graph().ops))
 
-    traced: Sequence[Sequence[Any]] = [t.shape for t in types]
     for factor in (1, 2):
         symbols = {name: factor * value for name, value in trace_of_sizes.symbols.items()}
-        numbers = [TensorType(shape_at(s, symbols), t.dtype) for s, t in zip(traced, types)]
-        function = rebuild()
+        numbers = [TensorType(shape_at(t.shape, symbols), t.dtype) for t in code.types]
+        function = code.fresh().function
         try:
             with unguarded(), tracing.substitution.substitute_numpy():
                 trace(counted, numbers, limit=_MAX_OPERATORS, strict=True)
@@ -171,21 +179,18 @@ class _UserError(TraceError):
 
 
 def _trace_twice(
-    function: Forward,
-    types: Sequence[TensorType],
-    prefix: str,
+    code: _Code,
     limit: int | None,
-    subject: Callable[[], Any] | None,
     counterpart: Callable[[Any], Any] = lambda x: x,
     restart: Callable[[], None] = lambda: None,
 ) -> Graph:
-    graph = _trace_once(function, types, prefix, limit)
-    reach = Reach(counterpart(function if subject is None else subject()))
+    graph = _trace_once(code, limit)
+    reach = Reach(counterpart(code.function if code.subject is None else code.subject()))
     before = Snapshot(reach)
     later: list[Snapshot] = []
     restart()
     with noticed_calls(reach.files) as calls:
-        again = _trace_once(function, types, prefix, limit, lambda: later.append(Snapshot(reach)))
+        again = _trace_once(code, limit, lambda: later.append(Snapshot(reach)))
     _require_same(graph, again)
     for what, place in calls:
         raise TraceError(
@@ -205,7 +210,7 @@ def _trace_twice(
         raise state_refusal(next(name for name in names if name not in after.holders))
     restart()
     with replace_counters(after, names):
-        _require_same(graph, _trace_once(function, types, prefix, limit))
+        _require_same(graph, _trace_once(code, limit))
     return graph
 
 
@@ -219,21 +224,15 @@ def _require_same(graph: Graph, again: Graph) -> None:
         )
 
 
-def _trace_once(
-    function: Forward,
-    types: Sequence[TensorType],
-    prefix: str,
-    limit: int | None,
-    after_run: Callable[[], None] = lambda: None,
-) -> Graph:
+def _trace_once(code: _Code, limit: int | None, after_run: Callable[[], None] = lambda: None) -> Graph:
     def call(arrays: list[Array]) -> Sequence[Array]:
-        outputs: Sequence[Array] = call_user(function, arrays)
+        outputs: Sequence[Array] = call_user(code.function, arrays)
         return outputs
 
     sizes = current_trace.get()
     try:
         with nullcontext() if sizes is None or sizes.turn is None else tracing.loops.watch_loops(sizes):
-            return trace(call, types, prefix=prefix, limit=limit, strict=True, after_run=after_run)
+            return trace(call, code.types, prefix=code.prefix, limit=limit, strict=True, after_run=after_run)
     except AnyLayerError:
         raise
     except Exception as error:
