@@ -23,7 +23,7 @@ from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
 from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.place import refusal
-from anylayer.graph.sized import elements_of, sized_array
+from anylayer.graph.sized import equal_constants, sized_array
 from anylayer.graph.symbolic import Size, new_size, plain, shape_at
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
@@ -302,6 +302,9 @@ class _Same:
             return False
         return all(any(w and self.values(v, w) for w in second) for v in first if v)
 
+    def same_sizes(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
+        return len(first) == len(second) and all(map(self.same_size, first, second))
+
     def sources(self, d: Any, number: int) -> list[Value | None]:
         """Return the values whose elements a size counts, without empty selections; None if one is unknown."""
         expression, counts = _as_expression(d), self.graphs[number].counts
@@ -331,7 +334,9 @@ class _Same:
         if self.memo.get((v, w)):
             return True
         if v.const is not None or w.const is not None:
-            return self.constants(v, w)
+            return (
+                v.const is not None and w.const is not None and equal_constants(v.const, w.const, self.same_sizes)
+            )
         o, q = self.graphs[0].producers.get(v), self.graphs[1].producers.get(w)
         if o is None or q is None or (o.op, o.domain, o.attrs) != (q.op, q.domain, q.attrs):
             return False
@@ -343,17 +348,6 @@ class _Same:
         return len(inputs) == len(inputs_again) and all(
             x is y if x is None or y is None else self.values(x, y) for x, y in zip(inputs, inputs_again)
         )
-
-    def constants(self, v: Value, w: Value) -> bool:
-        """Return whether two values are equal constants, which may hold sizes."""
-        if v.const is None or w.const is None or (v.dtype, v.const.shape) != (w.dtype, w.const.shape):
-            return False
-        first, second = elements_of(v.const), elements_of(w.const)
-        if first is None and second is None:
-            return v.const.tobytes() == w.const.tobytes()
-        mine = v.const.reshape(-1).tolist() if first is None else first
-        others = w.const.reshape(-1).tolist() if second is None else second
-        return len(mine) == len(others) and all(map(self.same_size, mine, others))
 
 
 def _as_expression(d: Any) -> Any:

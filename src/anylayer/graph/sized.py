@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,19 @@ def copied(array: Array) -> Array:
     if isinstance(array, SizedArray) and isinstance(copy, SizedArray):
         copy.elements = array.elements
     return copy
+
+
+def equal_constants(
+    a: Array | None, b: Array | None, equal: Callable[[Sequence[Any], Sequence[Any]], bool]
+) -> bool:
+    """Return whether two constants are equal. equal: compares their elements if some are computed from sizes."""
+    if a is None or b is None or (a.dtype, a.shape) != (b.dtype, b.shape):
+        return False
+    elements = [elements_of(x) for x in (a, b)]
+    if elements == [None, None]:
+        return a.tobytes() == b.tobytes()
+    first, second = (x.reshape(-1).tolist() if e is None else e for x, e in zip((a, b), elements))
+    return equal(first, second)
 
 
 def elements_of(x: object) -> tuple[Element, ...] | None:

@@ -282,10 +282,10 @@ def decide_size(a: Scalar, relation: str, b: Scalar) -> bool | None:
     run = current_run.get()
     if run is None:
         return None
-    return run.decide(compared(a, relation, b))
+    return run.decide(comparison(a, relation, b))
 
 
-def compared(a: Scalar, relation: str, b: Scalar) -> Any:
+def comparison(a: Scalar, relation: str, b: Scalar) -> Any:
     """Return a comparison of two numbers as an array."""
     dtype = np.float64 if isinstance(a, float) or isinstance(b, float) else I8
     return RELATIONS[relation](as_array(a, dtype), as_array(b, dtype))

@@ -124,23 +124,23 @@ class Growing(TracedList):
         rows = np.concatenate([rows for rows, _ in self.entries])
         if all(mask is None for _, mask in self.entries):
             return rows, None
-        masks = [traced(np.ones((), bool)) if m is None else m for _, m in self.entries]
+        masks = [as_traced(np.ones((), bool)) if m is None else m for _, m in self.entries]
         return rows, np.concatenate([np.broadcast_to(m, r.shape[:1]) for (r, _), m in zip(self.entries, masks)])
 
 
-def traced(x: Array) -> TracedArray:
+def as_traced(x: Array) -> TracedArray:
     """Return an array as a traced one."""
     return TracedArray(running_graph(), value_of(x))
 
 
-def _chosen(rows: Array, mask: Array) -> Array:
+def _where_true(rows: Array, mask: Array) -> Array:
     result: Array = selected(rows[mask])
     return result
 
 
 def _row(numbers: Sequence[Any]) -> TracedArray:
     """Return numbers or arrays, stacked."""
-    return traced(np.stack([v if type(v) is TracedArray else np.asarray(v) for v in numbers]))
+    return as_traced(np.stack([v if type(v) is TracedArray else np.asarray(v) for v in numbers]))
 
 
 class GrownList(Growing):
@@ -194,7 +194,7 @@ class GrownList(Growing):
         return self.array
 
     def _after_before(self, rows: Array, mask: Array | None) -> Array:
-        rows = rows if mask is None else _chosen(rows, mask)
+        rows = rows if mask is None else _where_true(rows, mask)
         before = self.before if self.present or not self.before else [np.stack(self.before)]
         return np.concatenate([*before, rows]) if before else rows
 
@@ -223,13 +223,13 @@ class GrownList(Growing):
         if not self.present:
             return self.made()
         flags = self._flags()
-        numbers = traced(np.arange(len(self.before) + flags.shape[0]))
-        return _chosen(numbers, np.concatenate([np.ones(len(self.before), bool), flags]))
+        numbers = as_traced(np.arange(len(self.before) + flags.shape[0]))
+        return _where_true(numbers, np.concatenate([np.ones(len(self.before), bool), flags]))
 
     def _flags(self) -> TracedArray:
         """Return which of the arrays are in the list."""
-        flags = [traced(np.array(True)) if c is None else c for c in self.present]
-        return traced(np.stack([*flags, traced(np.array(False))]))
+        flags = [as_traced(np.array(True)) if c is None else c for c in self.present]
+        return as_traced(np.stack([*flags, as_traced(np.array(False))]))
 
     def __getitem__(self, key: Any) -> Any:
         if self.element in (list, tuple) and not isinstance(key, slice):

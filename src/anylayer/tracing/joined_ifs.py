@@ -24,7 +24,7 @@ from anylayer.graph.place import JoinError, place_of, position_of, refusal, user
 from anylayer.graph.symbolic import Size, depends_on_data, guard_of
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.counts import compared, lacking_elements, questions
+from anylayer.tracing.counts import comparison, lacking_elements, questions
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_items import arrays_in, kind_in
@@ -63,15 +63,15 @@ class Question:
     def __bool__(self) -> bool:
         return RELATIONS[self.guard.relation](self.a, self.b)
 
-    def negated(self) -> Question:
+    def opposite(self) -> Question:
         return replace(self, guard=replace(self.guard, relation=OPPOSITE[self.guard.relation]))
 
     def array(self) -> Any:
         """Return the answer as an array, or None if it is known."""
         trace = current_trace.get()
-        if trace is None or trace.certain(self.guard) or trace.certain(self.negated().guard):
+        if trace is None or trace.certain(self.guard) or trace.certain(self.opposite().guard):
             return None
-        return compared(self.a, self.guard.relation, self.b)
+        return comparison(self.a, self.guard.relation, self.b)
 
 
 def compare(a: Scalar, relation: str, b: Scalar) -> object:
@@ -269,7 +269,7 @@ def truth(x: object, negated: bool = False) -> object:
     if negated and type(x) is Size:
         x = compare(x, "!=", 0)
     if negated and type(x) is Question:
-        return x.negated()
+        return x.opposite()
     array = x.array if type(x) is PythonNumber else x
     run = current_run.get()
     if run is None or type(array) is not TracedArray or array._const() is not None or array.size != 1:

@@ -12,7 +12,7 @@ from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.dtypes import I8
-from anylayer.tracing.grown import TracedList, traced
+from anylayer.tracing.grown import TracedList, as_traced
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
 
@@ -31,13 +31,9 @@ class Kind:
     items: tuple[Kind, ...] = ()
 
     def fits(self, other: Kind) -> bool:
-        mine, others = (
-            (self.name, self.of, self.dtype, len(self.items)),
-            (other.name, other.of, other.dtype, len(other.items)),
-        )
-        return (
-            mine == others and same_shape(self.shape, other.shape) and all(map(Kind.fits, self.items, other.items))
-        )
+        plain, others = ((k.name, k.of, k.dtype, len(k.items)) for k in (self, other))
+        is_same = plain == others and same_shape(self.shape, other.shape)
+        return is_same and all(map(Kind.fits, self.items, other.items))
 
     def leaves(self) -> Iterator[Kind]:
         if self.name == "tuple":
@@ -166,7 +162,7 @@ def items_of(x: Any) -> Items | None:
         is_copied = first is not None and all(leaf.name != "array" for leaf in first.leaves())
         if first is not None and is_copied and all(k is not None and first.fits(k) for k in kinds):
             columns = [np.stack(c) for c in zip(*map(arrays_in, x))]
-            return Items(len(x), lambda k: first.value(iter([traced(c)[k] for c in columns])))
+            return Items(len(x), lambda k: first.value(iter([as_traced(c)[k] for c in columns])))
     return None
 
 

@@ -25,7 +25,7 @@ from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
-from anylayer.graph.sized import elements_of
+from anylayer.graph.sized import equal_constants
 from anylayer.graph.symbolic import Size, guard_of
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.decisions import records_loop
@@ -264,7 +264,9 @@ class _Closing:
         if b is None or a is None:
             return a is b
         if b.const is not None or a.const is not None:
-            return self.same_constant(b, a)
+            return (
+                b.const is not None and a.const is not None and equal_constants(b.const, a.const, self.equal_sizes)
+            )
         if b in self.leaves:
             return a in self.leaves[b]
         if b in self.memo:
@@ -282,17 +284,6 @@ class _Closing:
             and o.body is q.body
             and all(map(self.same, o.inputs, q.inputs))
         )
-
-    def same_constant(self, b: Value, a: Value) -> bool:
-        if b.const is None or a.const is None or b.dtype != a.dtype or b.const.shape != a.const.shape:
-            return False
-        mine, other = elements_of(b.const), elements_of(a.const)
-        if mine is None and other is None:
-            return b.const.tobytes() == a.const.tobytes()
-        first, second = (
-            c.reshape(-1).tolist() if e is None else e for c, e in ((b.const, mine), (a.const, other))
-        )
-        return self.equal_sizes(first, second)
 
     def equal_sizes(self, mine: Sequence[Any], other: Sequence[Any]) -> bool:
         """Return whether sizes of the second iteration are those of the first, while an element is left."""

@@ -353,7 +353,7 @@ class RecordedLoop:
                     "depends on data; loop over a fixed range, and use an if"
                 )
             has_mask = any(mask is not None for _, mask in items.entries)
-            self._append(n, _unstacked(next(new)), _unstacked(next(new)) if has_mask else None, items.element)
+            self._append(n, _as_rows(next(new)), _as_rows(next(new)) if has_mask else None, items.element)
         self.final = [*final, *(self.lists.get(n, self._list(n, variables)) for n in self.list_names)]
 
     def _unread(self, name: str) -> Unreadable:
@@ -383,7 +383,7 @@ class RecordedLoop:
         return final
 
 
-def _unstacked(x: Array) -> Array:
+def _as_rows(x: Array) -> Array:
     """Return the rows (steps * n, ...) of an array (steps, n, ...)."""
     return x[:, 0] if x.shape[1] == 1 else x.reshape((-1, *x.shape[2:]))
 
