@@ -334,9 +334,7 @@ class _Same:
         if self.memo.get((v, w)):
             return True
         if v.const is not None or w.const is not None:
-            return (
-                v.const is not None and w.const is not None and equal_constants(v.const, w.const, self.same_sizes)
-            )
+            return equal_constants(v.const, w.const, self.same_sizes)
         o, q = self.graphs[0].producers.get(v), self.graphs[1].producers.get(w)
         if o is None or q is None or (o.op, o.domain, o.attrs) != (q.op, q.domain, q.attrs):
             return False

@@ -264,9 +264,7 @@ class _Closing:
         if b is None or a is None:
             return a is b
         if b.const is not None or a.const is not None:
-            return (
-                b.const is not None and a.const is not None and equal_constants(b.const, a.const, self.equal_sizes)
-            )
+            return equal_constants(b.const, a.const, self.equal_sizes)
         if b in self.leaves:
             return a in self.leaves[b]
         if b in self.memo:
