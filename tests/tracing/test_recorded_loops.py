@@ -202,6 +202,19 @@ def two_lists_of_rows(dets: Array) -> Any:
 
 
 @case
+def list_measured_between_two_loops(dets: Array) -> Any:
+    rows = []
+    for i in range(N):
+        if dets[i, 4] > 0.5:
+            rows.append(i)
+    n = len(rows)
+    for i in range(N):
+        if dets[i, 4] <= 0.5:
+            rows.append(i)
+    return np.array(rows, np.int64), np.int64(n)
+
+
+@case
 def through_a_closure_and_a_view(dets: Array) -> Any:
     y = dets.copy()
 
