@@ -37,6 +37,18 @@ def twelve_in_a_loop(x: Array) -> Any:
 
 
 @case
+def append_of_a_module(x: Array) -> Any:
+    y, total = x[0], x[0, :1]
+    for i in range(3):
+        for j in range(4):
+            if x[i, j] > 0:
+                y = np.append(y, x[i, j])[1:]
+            if x[i, j] > 1:
+                total = total + y[0]
+    return y, total
+
+
+@case
 def numbers_and_arrays(x: Array) -> Any:
     n, z = 0, x
     if x[0, 0] > 0:

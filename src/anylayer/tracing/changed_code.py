@@ -124,6 +124,7 @@ class _Changes(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.depth = self.count = self.loops = 0
+        self.variables: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         shared = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
@@ -131,6 +132,8 @@ class _Changes(ast.NodeTransformer):
         if shared or any(isinstance(n, others) for n in ast.walk(node)):
             return node
         self.depth += 1
+        arguments = (a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg))
+        outer, self.variables = self.variables, {*_targets(node.body), *arguments}
         if any(isinstance(s, ast.If) and _jumps([s]) for s in node.body):
             try:
                 body = self.without_jumps(node.body, lambda s: [_assign(RESULT, s.value or _constant(None, s), s)])
@@ -138,13 +141,11 @@ class _Changes(ast.NodeTransformer):
                 pass
             else:
                 first, last = node.body[0], node.body[-1]
-                start, end = (
-                    _assign(RESULT, _constant(None, first), first),
-                    ast.Return(ast.Name(RESULT, ast.Load())),
-                )
+                start = _assign(RESULT, _constant(None, first), first)
+                end = ast.Return(ast.Name(RESULT, ast.Load()))
                 node.body = [start, *body, ast.copy_location(end, last)]
         result = self.generic_visit(node)
-        self.depth -= 1
+        self.depth, self.variables = self.depth - 1, outer
         return result
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
@@ -244,7 +245,7 @@ class _Changes(ast.NodeTransformer):
     ) -> list[ast.stmt]:
         """Return the statements that execute both sides of an `if`."""
         variable = self.name()
-        lists = sorted({_list_of_append(n) for n in _inside([*body, *orelse])} - {*names, ""})
+        lists = sorted({_list_of_append(n) for n in _inside([*body, *orelse])} & self.variables - {*names})
         nothing: list[ast.stmt] = [ast.copy_location(ast.Pass(), place)]
         side = _parse(f"{variable}.item()", place)[0].value
         sides = ast.copy_location(ast.If(side, list(body) or nothing, list(orelse)), place)
@@ -291,8 +292,8 @@ class _Changes(ast.NodeTransformer):
             return self.generic_visit(node)
         targets = [] if iterable is None else _targets([node.target])
         names = sorted({*_targets(body), *targets} - {go})
-        appended = {_list_of_append(n) for n in _inside(body)} - {*names, ""}
-        stored = {_list_of_store(n) for n in _inside(body)} - {*names, *appended, ""}
+        appended = {_list_of_append(n) for n in _inside(body)} & self.variables - {*names}
+        stored = {_list_of_store(n) for n in _inside(body)} & self.variables - {*names, *appended}
         lists = [*sorted(appended), *sorted(stored)]
         first = _constant(None, node) if iterable is None else _iterable_parts(iterable)
         start = _parse(f"{go} = True\nx = {loop}.item()", node)[: 1 if iterable is None else 2]

@@ -58,13 +58,10 @@ def loop(
     items = Items(None, lambda k: None) if parts is None else items_of(iterable)
     if any(iterable is variables.get(n, ABSENT) for n in lists):
         raise refusal("a loop appends to the list that it iterates over; iterate over a copy of it")
-    is_known = items is not None and type(items.steps) not in (Size, TracedArray)
-    is_recorded = items is not None and (not is_known or (asks and not _is_short(items)))
+    is_recorded = items is not None and (type(items.steps) is not int or (asks and items.steps > _FEW_STEPS))
     if run is not None and changes_code() == "loops" and items is not None and is_recorded:
         return RecordedLoop(run, items, names, lists, appended, variables, sys._getframe(1))
-    iterator: Any = None
-    if parts is not None:
-        iterator = iter_of(iterable) if type(iterable) is Items else iter(iterable)
+    iterator = iter_of(iterable) if type(iterable) is Items else None if parts is None else iter(iterable)
     return PlainLoop(iterator, (*names, *lists))
 
 
@@ -73,10 +70,6 @@ def _bases(x: Any) -> list[TracedArray]:
     if type(x) is tuple:
         return [base for v in x for base in _bases(v)]
     return [x._base()] if type(x) is TracedArray and not x._scalar else []
-
-
-def _is_short(items: Items) -> bool:
-    return type(items.steps) is int and items.steps <= _FEW_STEPS
 
 
 class PlainLoop:
