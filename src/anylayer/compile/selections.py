@@ -24,7 +24,7 @@ from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_tr
 from anylayer.graph.ir import Value, limit_repetition
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import equal_constants, sized_array
-from anylayer.graph.symbolic import Size, new_size, plain, shape_at
+from anylayer.graph.symbolic import Size, new_size, plain
 from anylayer.network import TensorType
 from anylayer.tracing import SizeDependsOnData
 from anylayer.tracing.checked import compare
@@ -266,7 +266,7 @@ def _agrees(graph: Graph, empty: Graph, trace: SymbolicTrace, name: str) -> bool
         return False
     same: _Same | None = None
     for v, w in zip(graph.outputs, empty.outputs, strict=True):
-        shape = shape_at(v.shape, values)
+        shape = tracing.counts.shape_at(v.shape, values)
         if shape[:1] == (0,) and w in empty.nothing:
             continue
         if 0 in shape and (shape, v.dtype) == (plain(w.shape), w.dtype):

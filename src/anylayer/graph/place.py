@@ -85,9 +85,9 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
     return package, package
 
 
-def is_users(frame: FrameType) -> bool:
-    """Return whether a frame is one of the user's code."""
-    return _kind(frame.f_code.co_filename) == _USERS
+def is_users(frame: FrameType, skipped: Sequence[str] = ()) -> bool:
+    """Return whether a frame is one of the user's code. skipped: modules whose frames do not count."""
+    return _kind(frame_outside(frame, skipped).f_code.co_filename) == _USERS
 
 
 def frame_outside(frame: FrameType, modules: Sequence[str]) -> FrameType:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partialmethod
 from types import FrameType
 from typing import Any, cast
@@ -24,16 +24,8 @@ from typing import Any, cast
 import numpy as np
 
 from anylayer.graph.expressions import Atom, Expression, constant, extremum_arguments, of_atom
-from anylayer.graph.guards import RELATIONS, Guard, SymbolicTrace, current_trace
-from anylayer.graph.place import (
-    JoinError,
-    frame_outside,
-    is_users,
-    may_decide_by_text,
-    refusal,
-    runs_operator,
-    user_place,
-)
+from anylayer.graph.guards import RELATIONS, SymbolicTrace, current_trace
+from anylayer.graph.place import JoinError, is_users, may_decide_by_text, refusal, runs_operator, user_place
 from anylayer.graph.reals import Real
 
 
@@ -107,8 +99,8 @@ def _comparison(relation: str) -> Any:
         result = function(self.value, other.value if issubclass(type(other), _Symbolic) else other)
         if trace is None:
             return result
-        asks = frame_outside(sys._getframe(1), ("anylayer.tracing.joined_ifs",))
-        if trace.depends_on_data(left, relation, right, bool(result)) and is_users(asks):
+        needs_data = trace.depends_on_data(left, relation, right, bool(result))
+        if needs_data and is_users(sys._getframe(1), ("anylayer.tracing.joined_ifs",)):
             answer = trace.decide(self, relation, other)
             if answer is not None:
                 return answer
@@ -407,17 +399,6 @@ def depends_on_data(x: object) -> bool:
     if type(x) is not Size or trace is None:
         return False
     return not (trace.counts.keys() | trace.ended).isdisjoint(x.expression.symbols)
-
-
-def guard_of(a: object, relation: str, b: object) -> Guard | None:
-    """Return a comparison of integers as a guard, or None for other numbers."""
-    left, right = (_expression(x) if type(x) in (int, Size) else None for x in (a, b))
-    return None if left is None or right is None else Guard(left, relation, right)
-
-
-def shape_at(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Return a shape for these values of the symbols."""
-    return tuple(d.expression.value(sizes) if type(d) is Size else d for d in shape)
 
 
 def is_empty(shape: Sequence[Any]) -> bool:

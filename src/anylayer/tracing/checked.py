@@ -19,7 +19,6 @@ from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolic
 from anylayer.graph.ir import Graph, TooManyOperators, Value, limit_repetition
 from anylayer.graph.place import JoinError, place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
-from anylayer.graph.symbolic import shape_at
 from anylayer.network import Array, TensorType
 from anylayer.tracing.reach import Reach, package_of
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
@@ -162,7 +161,7 @@ def _loops_over_size(code: _Code) -> bool:
 
     for factor in (1, 2):
         symbols = {name: factor * value for name, value in trace_of_sizes.symbols.items()}
-        numbers = [TensorType(shape_at(t.shape, symbols), t.dtype) for t in code.types]
+        numbers = [TensorType(tracing.counts.shape_at(t.shape, symbols), t.dtype) for t in code.types]
         function = code.fresh().function
         try:
             with unguarded(), tracing.substitution.substitute_numpy():

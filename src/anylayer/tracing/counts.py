@@ -18,14 +18,14 @@ import numpy as np
 
 from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
-from anylayer.graph.guards import RELATIONS, Count, SelectionKey, SymbolicTrace, current_trace
+from anylayer.graph.guards import RELATIONS, Count, Guard, SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import COMPARISONS, NEEDS_ELEMENTS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
 from anylayer.graph.sizes import size_of
-from anylayer.graph.symbolic import extreme, is_symbolic, new_size, same, shape_at, with_known_extrema
+from anylayer.graph.symbolic import Size, extreme, is_symbolic, new_size, same, with_known_extrema
 from anylayer.network import MAX_VALUES, Array, DType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import Run, current_run
@@ -132,22 +132,23 @@ class Questions:
     asked: bool = False
 
 
-_questions: ContextVar[Questions] = ContextVar("questions", default=Questions())  # noqa: B039  # never changed
+_questions: ContextVar[Questions | None] = ContextVar("questions", default=None)
 
 
 @contextmanager
 def answer_questions(how: str, most: float = math.inf) -> Iterator[Questions]:
     """Answer questions in a way inside the context; see Questions."""
-    token = _questions.set(Questions(how, most))
+    answers = Questions(how, most)
+    token = _questions.set(answers)
     try:
-        yield _questions.get()
+        yield answers
     finally:
         _questions.reset(token)
 
 
 def questions() -> Questions:
     """Return how questions are answered now."""
-    return _questions.get()
+    return _questions.get() or Questions()
 
 
 def selects_something(x: TracedArray, run: Run) -> bool | None:
@@ -289,6 +290,18 @@ def comparison(a: Scalar, relation: str, b: Scalar) -> Any:
     """Return a comparison of two numbers as an array."""
     dtype = np.float64 if isinstance(a, float) or isinstance(b, float) else I8
     return RELATIONS[relation](as_array(a, dtype), as_array(b, dtype))
+
+
+def guard_of(a: object, relation: str, b: object) -> Guard | None:
+    """Return a comparison of integers as a guard, or None for other numbers."""
+    sides = [x.expression if type(x) is Size else constant(x) if type(x) is int else None for x in (a, b)]
+    left, right = sides
+    return None if left is None or right is None else Guard(left, relation, right)
+
+
+def shape_at(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    """Return a shape for these values of the symbols."""
+    return tuple(d.expression.value(sizes) if type(d) is Size else d for d in shape)
 
 
 def lacking_elements(ops: Iterable[Op], sizes: Mapping[str, int]) -> Iterator[Op]:

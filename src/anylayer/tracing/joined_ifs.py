@@ -21,10 +21,10 @@ from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
 from anylayer.graph.guards import OPPOSITE, RELATIONS, Guard, current_trace
 from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
-from anylayer.graph.symbolic import Size, depends_on_data, guard_of
+from anylayer.graph.symbolic import Size, depends_on_data
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.counts import comparison, lacking_elements, questions
+from anylayer.tracing.counts import comparison, guard_of, lacking_elements, questions
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_items import arrays_in, kind_in

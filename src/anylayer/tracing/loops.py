@@ -26,8 +26,9 @@ from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
 from anylayer.graph.sized import equal_constants
-from anylayer.graph.symbolic import Size, guard_of
+from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.counts import guard_of
 from anylayer.tracing.decisions import records_loop
 from anylayer.tracing.grown import GrownList, Unreadable, repeated_list, set_local
 from anylayer.tracing.loop_exits import lead_to_the_same
