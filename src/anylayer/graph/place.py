@@ -86,7 +86,7 @@ def _frames(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None
 
 
 def is_users(frame: FrameType, skipped: Sequence[str] = ()) -> bool:
-    """Return whether a frame is one of the user's code. skipped: modules whose frames do not count."""
+    """Return whether a frame is one of the user's code. skipped: modules whose frames are ignored."""
     return _kind(frame_outside(frame, skipped).f_code.co_filename) == _USERS
 
 
