@@ -160,6 +160,12 @@ def size_from_either_side(b: Array, s: Array) -> Any:
 
 
 @case
+def rows_after_a_number_of_selected(b: Array, s: Array) -> Any:
+    x = b[:, 0] if s[s > 0.3].size > 0 else -b[:, 0]
+    return x, b[min(max(int(np.sum(s > 0.5)), 0), 4) :]
+
+
+@case
 def selection_before_a_selection_that_may_be_empty(b: Array, s: Array) -> Any:
     first = s[s > 0.5]
     first[first > 0.7] = 0
@@ -442,7 +448,14 @@ def test_results_equal_numpy(function: Function, engine: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [sum_is_zero, special_if_both_are_empty, greedy_after_the_question, labels_by_extend]
+    "function",
+    [
+        sum_is_zero,
+        special_if_both_are_empty,
+        greedy_after_the_question,
+        labels_by_extend,
+        rows_after_a_number_of_selected,
+    ],
 )
 def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:
     check_file_with_open_sizes(function, tmp_path / "f.onnx")

@@ -167,16 +167,10 @@ def _check_conditions(
 
     not_empty: the selections that are not empty where the graph is used.
     """
-    conditions = [g for g in trace.guards if not trace.counts.keys().isdisjoint(g.symbols)]
+    conditions = _conditions_on_data(trace)
     for guard in conditions:
         del trace.guards[guard]
-    for guard in conditions:
-        if not trace.asks_for_nothing(guard):
-            raise refusal(
-                f"{guard} is asked of a number of selected elements, which is known only when the network runs. "
-                "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
-                place=guard.place,
-            )
+    _need_questions_for_nothing(trace, conditions)
     before = not_empty
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
     if len(names) > tracing.counts.questions().most:
@@ -202,10 +196,30 @@ def _check_conditions(
             raise refusal("the code does something else if an input has no elements", place=place)
         token = current_graph.set(full)
         try:
-            return tracing.decisions.join_selected(full, empty, selected, place)
+            graph = tracing.decisions.join_selected(full, empty, selected, place)
         finally:
             current_graph.reset(token)
+        _need_questions_for_nothing(trace, _conditions_on_data(trace), decided=True)
+        break
     return graph
+
+
+def _conditions_on_data(trace: SymbolicTrace) -> list[Guard]:
+    """Return the conditions of a trace on sizes that depend on data."""
+    return [g for g in trace.guards if not trace.counts.keys().isdisjoint(g.symbols)]
+
+
+def _need_questions_for_nothing(
+    trace: SymbolicTrace, conditions: Sequence[Guard], *, decided: bool = False
+) -> None:
+    """Refuse a condition that does not ask whether nothing is selected, and if `decided`, any condition."""
+    for guard in conditions:
+        if decided or not trace.asks_for_nothing(guard):
+            raise refusal(
+                f"{guard} is asked of a number of selected elements, which is known only when the network runs. "
+                "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
+                place=guard.place,
+            )
 
 
 def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[SelectionKey, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -45,6 +46,8 @@ _EXAMPLE = 24
 """The largest example of a size that depends on data."""
 _LEAST_EXAMPLE = 4
 """The smallest example of a size whose limit is symbolic."""
+_MAX_RELATED = 12
+"""The largest number of facts on a size of which pairs are added up."""
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -318,8 +321,12 @@ class SymbolicTrace:
         return self._answers[e]
 
     def _not_negative(self, e: Expression) -> bool:
-        related = (f for f in self.facts.values() if not f.symbols.isdisjoint(e.symbols))
-        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in related):
+        related = [f for f in self.facts.values() if not f.symbols.isdisjoint(e.symbols)]
+        rests = [e, *(e - f for f in related)]
+        if any(bounds(rest, self.ranges)[0] >= 0 for rest in rests):
+            return True
+        pairs = combinations(related if len(related) <= _MAX_RELATED else (), 2)
+        if any(bounds(e - f - g, self.ranges)[0] >= 0 for f, g in pairs):
             return True
         shorter = divided_by_common(e)
         if shorter is not None:
