@@ -118,7 +118,7 @@ class _Steps:
         """Compute an operator that reads an array of which a step has written its element."""
         x, *rest = inputs
         states = [self.elements[v] for v in rest if v in self.elements]
-        if x in self.elements and not states and rest[0] in self.numbers:
+        if x in self.elements and not states and rest and rest[0] in self.numbers:
             if o.op == "Gather":
                 self.keep(result, self.elements[x][1])
                 return
