@@ -110,7 +110,7 @@ def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda
     If there are many such questions, both sides of their ifs are recorded. If that fails, another attempt takes
     its place, in which `if mask.any()` is a decision.
     """
-    answer = tracing.counts.answer_questions
+    answer = tracing.checked.answer_questions
     try:
         with limit_repetition(), answer("sizes", _FEW_QUESTIONS) as questions:
             return attempt()
@@ -173,7 +173,7 @@ def _check_conditions(
     _need_questions_for_nothing(trace, conditions)
     before = not_empty
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
-    if len(names) > tracing.counts.questions().most:
+    if len(names) > tracing.checked.questions().most:
         raise _ManyQuestions("the code asks for many selections whether they are empty")
     for name in names:
         selected = trace.counts[name].selected

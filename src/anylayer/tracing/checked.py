@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 import secrets
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -31,6 +33,39 @@ element by element."""
 _MAX_OPEN_OPERATORS = 1000
 """The number of operators with symbolic sizes above which code is also traced with fixed sizes, to find out
 whether it loops over a size. Operators with symbolic sizes take longer to record."""
+
+
+@dataclass(slots=True)
+class Questions:
+    """How code is traced that asks whether something is selected.
+
+    how: questions of masks are "decisions", or answered as those of "sizes", or both sides of ifs on masks and on
+    sizes are recorded ("joined"). most: the largest number of sizes that may be asked for. asked: whether a
+    question of a mask was answered as one of a size.
+    """
+
+    how: str = "decisions"
+    most: float = math.inf
+    asked: bool = False
+
+
+_questions: ContextVar[Questions | None] = ContextVar("questions", default=None)
+
+
+@contextmanager
+def answer_questions(how: str, most: float = math.inf) -> Iterator[Questions]:
+    """Answer questions in a way inside the context; see Questions."""
+    answers = Questions(how, most)
+    token = _questions.set(answers)
+    try:
+        yield answers
+    finally:
+        _questions.reset(token)
+
+
+def questions() -> Questions:
+    """Return how questions are answered now."""
+    return _questions.get() or Questions()
 
 
 def trace_checked(
@@ -59,7 +94,7 @@ def trace_checked(
     code = _Code(function, types, prefix, rebuild, subject)
     first: TraceError | None = None
     try:
-        if tracing.counts.questions().how != "joined":
+        if questions().how != "joined":
             return _attempts(code)
     except (JoinError, TooManyOperators) as error:
         first = error
@@ -97,7 +132,7 @@ def _attempts(code: _Code) -> Graph:
             restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
-                    is_joined = tracing.counts.questions().how == "joined"
+                    is_joined = questions().how == "joined"
                     limit = _MAX_OPERATORS if is_joined else _MAX_OPEN_OPERATORS
                     graph = _trace_twice(code, limit, counterpart, restart)
                 place = _counts_to_size(code)

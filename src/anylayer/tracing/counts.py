@@ -7,11 +7,7 @@ A node is traced with such symbols in a second attempt, because only some layers
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -118,39 +114,6 @@ def _reduced_mask(k: TracedArray, *reductions: str) -> tuple[list[Op], Value | N
     return ops, None
 
 
-@dataclass(slots=True)
-class Questions:
-    """How code is traced that asks whether something is selected.
-
-    how: questions of masks are "decisions", or answered as those of "sizes", or both sides of ifs on masks and on
-    sizes are recorded ("joined"). most: the largest number of sizes that may be asked for. asked: whether a
-    question of a mask was answered as one of a size.
-    """
-
-    how: str = "decisions"
-    most: float = math.inf
-    asked: bool = False
-
-
-_questions: ContextVar[Questions | None] = ContextVar("questions", default=None)
-
-
-@contextmanager
-def answer_questions(how: str, most: float = math.inf) -> Iterator[Questions]:
-    """Answer questions in a way inside the context; see Questions."""
-    answers = Questions(how, most)
-    token = _questions.set(answers)
-    try:
-        yield answers
-    finally:
-        _questions.reset(token)
-
-
-def questions() -> Questions:
-    """Return how questions are answered now."""
-    return _questions.get() or Questions()
-
-
 def selects_something(x: TracedArray, run: Run) -> bool | None:
     """Return the answer to a question that only asks whether a mask selects something, as it is for a size: to
     `mask.sum() == 0` or `mask.any()`. Return None for another question, for the condition of a `while` and in
@@ -160,12 +123,12 @@ def selects_something(x: TracedArray, run: Run) -> bool | None:
     if trace is None or trace.turn is None or run.loops or run.sides or frame is None:
         return None
     is_answered = run.answer_of(run.condition_of(x)) is not None
-    if questions().how != "sizes" or is_answered or tracing.loops.is_in_while(frame):
+    if tracing.checked.questions().how != "sizes" or is_answered or tracing.loops.is_in_while(frame):
         return None
     mask, nothing = _asks_for_nothing(x)
     if mask is None or same(size_of(mask.shape), 1):
         return None
-    questions().asked = True
+    tracing.checked.questions().asked = True
     n = count_of(TracedArray(x._graph, mask), size_of(mask.shape))
     if is_symbolic(n):
         _least(n, TracedArray(x._graph, mask))

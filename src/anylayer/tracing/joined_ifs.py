@@ -24,7 +24,7 @@ from anylayer.graph.place import JoinError, place_of, position_of, refusal, user
 from anylayer.graph.symbolic import Size, depends_on_data
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
-from anylayer.tracing.counts import comparison, guard_of, lacking_elements, questions
+from anylayer.tracing.counts import comparison, guard_of, lacking_elements
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable
 from anylayer.tracing.loop_items import arrays_in, kind_in
@@ -76,7 +76,7 @@ class Question:
 
 def compare(a: Scalar, relation: str, b: Scalar) -> object:
     """Return a comparison of the condition of an if. That of sizes is not evaluated where it may be joined."""
-    guard = guard_of(a, relation, b) if questions().how == "joined" else None
+    guard = guard_of(a, relation, b) if tracing.checked.questions().how == "joined" else None
     if guard is not None and (depends_on_data(a) or depends_on_data(b)):
         return Question(guard, a, b)
     return RELATIONS[relation](a, b)
@@ -144,9 +144,10 @@ class BothSides:
         self.start = [variables.get(n, ABSENT) for n in names]
         self.old: dict[str, list[object]] = {}
         self.lists: dict[str, object] = {}
+        is_joined = tracing.checked.questions().how == "joined"
         for n in lists:
             x = variables.get(n, ABSENT)
-            if questions().how == "joined" and type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES:
+            if is_joined and type(x) is list and sys.getrefcount(x) <= OWN_REFERENCES:
                 self.old[n] = x
             self.lists[n] = GrownList(x) if type(x) is list and n in self.old else x
         self.ends: list[list[_End]] = []
@@ -246,7 +247,7 @@ class BothSides:
             return result
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
         place = self.decision.place
-        if kind and other and kind.name == other.name == "array" and questions().how == "joined":
+        if kind and other and kind.name == other.name == "array" and tracing.checked.questions().how == "joined":
             return Unreadable(
                 f"'{name}' is an array of another size after the two sides of the if at {place}; {why}"
             )
