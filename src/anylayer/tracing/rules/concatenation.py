@@ -417,7 +417,7 @@ def _with_sizes(x: Any) -> Any:
     """Return nested lists with sizes in place of the integers that depend on data."""
     if type(x) in (list, tuple):
         return [_with_sizes(v) for v in x]
-    size = tracing.counts.as_size(x)
+    size = None if type(x) is int else tracing.counts.as_size(x)
     return x if size is None else size
 
 
