@@ -170,7 +170,9 @@ def _check_conditions(
     conditions = _conditions_on_data(trace)
     for guard in conditions:
         del trace.guards[guard]
-    _need_questions_for_nothing(trace, conditions)
+    for guard in conditions:
+        if not trace.asks_for_nothing(guard):
+            raise _not_recorded(guard)
     before = not_empty
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
     if len(names) > tracing.checked.questions().most:
@@ -199,7 +201,8 @@ def _check_conditions(
             graph = tracing.decisions.join_selected(full, empty, selected, place)
         finally:
             current_graph.reset(token)
-        _need_questions_for_nothing(trace, _conditions_on_data(trace), decided=True)
+        for guard in _conditions_on_data(trace):
+            raise _not_recorded(guard)
         break
     return graph
 
@@ -209,17 +212,13 @@ def _conditions_on_data(trace: SymbolicTrace) -> list[Guard]:
     return [g for g in trace.guards if not trace.counts.keys().isdisjoint(g.symbols)]
 
 
-def _need_questions_for_nothing(
-    trace: SymbolicTrace, conditions: Sequence[Guard], *, decided: bool = False
-) -> None:
-    """Refuse a condition that does not ask whether nothing is selected, and if `decided`, any condition."""
-    for guard in conditions:
-        if decided or not trace.asks_for_nothing(guard):
-            raise refusal(
-                f"{guard} is asked of a number of selected elements, which is known only when the network runs. "
-                "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
-                place=guard.place,
-            )
+def _not_recorded(guard: Guard) -> TraceError:
+    """Return the error for a condition that does not only ask whether something is selected."""
+    return refusal(
+        f"{guard} is asked of a number of selected elements, which is known only when the network runs. "
+        "It can be recorded whether nothing is selected (len(x) == 0); x[:n] selects at most n elements",
+        place=guard.place,
+    )
 
 
 def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[SelectionKey, int]:
@@ -312,21 +311,21 @@ class _Same:
         if self.size(d, 0) != self.size(e, 1):
             return False
         first, second = self.sources(d, 0), self.sources(e, 1)
-        if len(first) != len(second) or None in first:
+        if first is None or second is None or len(first) != len(second):
             return False
-        return all(any(w and self.values(v, w) for w in second) for v in first if v)
+        return all(any(self.values(v, w) for w in second) for v in first)
 
     def same_sizes(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
         return len(first) == len(second) and all(map(self.same_size, first, second))
 
-    def sources(self, d: Any, number: int) -> list[Value | None]:
-        """Return the values whose elements a size counts, without empty selections; None if one is unknown."""
+    def sources(self, d: Any, number: int) -> list[Value] | None:
+        """Return the values whose elements a size counts, without empty selections, or None if one is unknown."""
         expression, counts = _as_expression(d), self.graphs[number].counts
         if expression is None:
             return []
-        names = [n for n in expression.symbols if n not in self.inputs and self.sizes[number][n]]
-        sources = {n: v for v, size in counts.items() if type(size) is Size for n in size.expression.symbols}
-        return [sources.get(n) for n in names]
+        names = {n for n in expression.symbols if n not in self.inputs and self.sizes[number][n]}
+        values = {n: v for v, size in counts.items() if type(size) is Size for n in size.expression.symbols}
+        return [values[n] for n in names] if names <= values.keys() else None
 
     def parts(self, v: Value, number: int) -> tuple[Value, list[Value]]:
         """Return a value, or the only one that it concatenates, and the values that this one concatenates."""

@@ -322,8 +322,7 @@ class SymbolicTrace:
 
     def _not_negative(self, e: Expression) -> bool:
         related = [f for f in self.facts.values() if not f.symbols.isdisjoint(e.symbols)]
-        rests = [e, *(e - f for f in related)]
-        if any(bounds(rest, self.ranges)[0] >= 0 for rest in rests):
+        if bounds(e, self.ranges)[0] >= 0 or any(bounds(e - f, self.ranges)[0] >= 0 for f in related):
             return True
         pairs = combinations(related if len(related) <= _MAX_RELATED else (), 2)
         if any(bounds(e - f - g, self.ranges)[0] >= 0 for f, g in pairs):

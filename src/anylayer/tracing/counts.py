@@ -122,13 +122,15 @@ def selects_something(x: TracedArray, run: Run) -> bool | None:
     trace, frame = current_trace.get(), user_frame()
     if trace is None or trace.turn is None or run.loops or run.sides or frame is None:
         return None
-    is_answered = run.answer_of(run.condition_of(x)) is not None
-    if tracing.checked.questions().how != "sizes" or is_answered or tracing.loops.is_in_while(frame):
+    answers = tracing.checked.questions()
+    if answers.how != "sizes" or tracing.loops.is_in_while(frame):
+        return None
+    if run.answer_of(run.condition_of(x)) is not None:
         return None
     mask, nothing = _asks_for_nothing(x)
     if mask is None or same(size_of(mask.shape), 1):
         return None
-    tracing.checked.questions().asked = True
+    answers.asked = True
     n = count_of(TracedArray(x._graph, mask), size_of(mask.shape))
     if is_symbolic(n):
         _least(n, TracedArray(x._graph, mask))
