@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+import anylayer.compile as compiling
 from anylayer.errors import FileError, InputError, nearest, need, need_name, plural, reading, within, wording
 from anylayer.kernels.files import split
 from anylayer.kernels.opencl.files import KernelSettings, OpenCL, opencl_of, user_file
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 
 PathLike = str | Path
 LayerSources = PathLike | Iterable[Any]
-"""What `read` takes as `layers`: a file, or several files, classes and (type, class) pairs; a mapping is one,
-too."""
+"""What `read` takes as `layers`: a file, a mapping, or several files, classes and (type, class) pairs."""
 
 
 class Net:
@@ -104,8 +104,7 @@ class Net:
         return [n for n in self.network.nodes if all(d.is_code for d in self.definitions[n.type])]
 
     def note_unused(self, types: Iterable[str]) -> None:
-        """Add a note for each of the given types that no layer has and whose name is similar to a layer's
-        type."""
+        """Add a note for each of the types that no layer has, and whose name is similar to a layer's type."""
         for type_ in types:
             if type_ in self._unused and (hint := nearest(type_, set(self.definitions) - set(self.user_layers))):
                 self.network.notes.append(f"no layer has the type '{type_}', for which a class is given{hint}")
@@ -116,11 +115,10 @@ class Net:
         outputs: maps names to values of the network; only the nodes that compute these values are checked. None
         stands for all nodes.
         """
-        from anylayer.compile import inputs, nodes
-
         if self.unknown:
-            needed = self.network.nodes if outputs is None else inputs.needed_nodes(self.network, outputs)
-            nodes.unknown_layers(self.network, needed, self.definitions, self._registry.types(), self._unused)
+            net, types = self.network, self._registry.types()
+            needed = net.nodes if outputs is None else compiling.inputs.needed_nodes(net, outputs)
+            compiling.nodes.unknown_layers(net, needed, self.definitions, types, self._unused)
 
     def compile(
         self,
@@ -382,13 +380,13 @@ def read(
     """Read a network of any format; its content decides which.
 
     model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
-    where the model does not hold or name them (Caffe: .caffemodel or .caffemodel.h5; Keras: .weights.h5; OpenVINO:
-    .bin). layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs,
-    or a mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
-    ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
-    that a crash of its code becomes an error of the layer; calls are then slower. A call that takes more than 60
-    seconds, or than the number given here, is an error, too. kernels: configurations of OpenCL kernels (.xml), or
-    an OpenCL, which also names the device. constants: values in place of inputs, such as {"sr": 16000}.
+    where the model does not hold or name them (.caffemodel, .caffemodel.h5, .weights, .weights.h5, .bin). layers:
+    Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs, or a mapping of
+    types to classes; they replace built-in layers of the same types. Libraries of native layers ("lib.so", or
+    "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so that a crash of
+    its code becomes an error of the layer; calls are then slower. A call that takes more than 60 seconds, or than
+    the number given here, is an error, too. kernels: configurations of OpenCL kernels (.xml), or an OpenCL, which
+    also names the device. constants: values in place of inputs, such as {"sr": 16000}.
 
     options: those that the file's format has; None stands for an option that is not given. Caffe networks have
     dialect (the fork of Caffe the file was written for, where its layers mean different things in different
@@ -397,8 +395,8 @@ def read(
     Raises FileError, NetworkError, LayerError; InputError for an option that the format does not have.
     """
     path, file = Path(model), Path(weights) if weights is not None else None
-    for one in (path, file):
-        need_name(one or path)
+    need_name(path)
+    need_name(file or path)
     with reading(str(path)):
         if not path.exists():
             raise FileError("there is no such file", str(path))
@@ -425,6 +423,8 @@ def read(
             fill_by_name(net, file, lambda other: Net(other, {}))
     if hasattr(reader, "complete"):
         reader.complete(network, net.definitions)
+    if hasattr(reader, "fill") and network.weights:
+        reader.fill(network, net.definitions, compiling.nodes.trace_nodes)
     return net
 
 

@@ -173,6 +173,19 @@ def _hdf5(net: anylayer.Net) -> bytes:
     return held.getvalue()
 
 
+# --------------------------------------------------------------------- Darknet
+
+
+def _darknet() -> Iterator[Sample]:
+    """Yield a network for each section, with its weights and alone."""
+    from tests.layers.darknet.recorded import recorded
+
+    for one in recorded().values():
+        files = {"m.cfg": one.cfg.encode(), "m.weights": one.weights}
+        yield Sample("darknet", files, "m.cfg", "m.weights")
+        yield Sample("darknet-alone", {"m.cfg": one.cfg.encode()}, "m.cfg")
+
+
 # ----------------------------------------------------------------------- Keras
 
 
@@ -324,6 +337,7 @@ def _requests() -> Iterator[Sample]:
 
 _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("prototxt", "caffe", "caffemodel", "caffe-h5", "onnx", "ir"), _caffe),
+    **dict.fromkeys(("darknet", "darknet-alone"), _darknet),
     **dict.fromkeys(("keras-zip", "keras-h5", "keras-json"), _keras),
     "keras-op": _keras_operations,
     "onnx-node": _onnx_operators,

@@ -316,7 +316,7 @@ _MESSAGES = ("onnx", "pb", "caffemodel", "meta")
 def file(name: str, source: bytes, random: Random) -> bytes:
     """Return a mutated file, changed in a way that fits its suffix."""
     suffix = name.rpartition(".")[2]
-    if suffix in ("prototxt", "pbtxt"):
+    if suffix in ("prototxt", "pbtxt", "cfg"):
         return text(source.decode(), random).encode("utf-8", "surrogatepass")
     if suffix == "xml":
         return xml(source.decode(), random).encode("utf-8", "surrogatepass")

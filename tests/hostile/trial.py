@@ -197,6 +197,7 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
 
 FRAMEWORKS = {
     ".prototxt": "caffe",
+    ".cfg": "darknet",
     ".onnx": "onnx",
     ".pb": "tensorflow",
     ".pbtxt": "tensorflow",

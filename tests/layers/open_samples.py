@@ -20,6 +20,7 @@ from tests.layers.harness import Case, cases
 
 FORMATS = {
     "caffe": "Caffe",
+    "darknet": "Darknet",
     "tensorflow": "TensorFlow",
     "keras": "Keras",
     "onnx": "ONNX",
@@ -57,7 +58,7 @@ class Sample:
 def samples(format: str) -> Iterator[Sample]:
     """Yield the samples of a format. A network that cannot be read is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        own = {"tensorflow": _tensorflow, "onnx": _onnx, "openvino": _openvino}
+        own = {"darknet": _darknet, "tensorflow": _tensorflow, "onnx": _onnx, "openvino": _openvino}
         yield from own[format](Path(folder)) if format in own else _of_cases(format)
 
 
@@ -74,6 +75,23 @@ def _net(case: Case) -> Net:
     }
     outputs = {name: name for name in node.outputs}
     return Net(Network("case", case.format, types, [node], outputs, dialect=case.dialect), {})
+
+
+def _darknet(folder: Path) -> Iterator[Sample]:
+    """Yield the last section of each recorded network, with the values that it gets as inputs."""
+    from tests.layers.darknet.recorded import recorded
+
+    for case in recorded().values():
+        net = anylayer.read(*case.save(folder))
+        node = net.network.nodes[-1]
+        values = {
+            "data": case.x,
+            **net.compile("numpy", outputs=[*{*node.inputs} - {"data"}] or None)({"data": case.x}),
+        }
+        node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
+        types: dict[str, TensorType | None] = {name: TensorType.of(values[name].shape) for name in node.inputs}
+        alone = replace(net.network, inputs=types, nodes=[node], outputs={node.name: node.name})
+        yield Sample(node.type, Net(alone, {}), [values[name] for name in types])
 
 
 def _tensorflow(folder: Path) -> Iterator[Sample]:

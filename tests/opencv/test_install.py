@@ -13,6 +13,7 @@ import pytest
 
 import anylayer.opencv as dnn
 from anylayer.errors import AnyLayerError
+from tests.layers.darknet.recorded import recorded
 from tests.opencv import programs
 from tests.readers.tensorflow import files
 
@@ -124,8 +125,18 @@ def test_errors_are_caught_as_opencvs(networks: Path) -> None:
     with pytest.raises(cv2.error, match="there is no layer 'conv1'; did you mean 'conv'") as caught:
         net.forward("conv1")
     assert caught.value.code == -5
-    with pytest.raises(cv2.error, match=r"Darknet networks .* are not read"):
-        cv2.dnn.readNetFromDarknet("yolo.cfg", "yolo.weights")
+    with pytest.raises(cv2.error, match=r"networks of Torch 7 .* are not read"):
+        cv2.dnn.readNetFromTorch("net.t7")
+
+
+@pytest.mark.usefixtures("installed")
+def test_darknet_networks_are_read(tmp_path: Path) -> None:
+    case = next(one for name, one in recorded().items() if name.startswith("yolo "))
+    model, weights = case.save(tmp_path)
+    for net in (cv2.dnn.readNet(str(weights), str(model)), cv2.dnn.readNetFromDarknet(str(model), str(weights))):
+        assert isinstance(net, dnn.Net)
+        net.setInput(case.x)
+        np.testing.assert_allclose(net.forward(), case.outputs["yolo_1"], rtol=0, atol=1e-4)
 
 
 SCRIPT = """

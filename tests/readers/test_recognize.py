@@ -74,6 +74,7 @@ FILES = [
     (b"<?xml version='1.0'?>\n<a/>", "an XML file"),
     (b'{"nodes": []}', "a JSON file"),
     (b"# yolo\n[net]\nwidth=416", "a Darknet network (.cfg)"),
+    (b"; settings\n[core]\nbare = false\n", "a configuration file (INI)"),
     (b"7767517\n3 3\n", "an ncnn network"),
     ("layer".encode("utf-16"), "a text in UTF-16 (save it in UTF-8)"),
     (

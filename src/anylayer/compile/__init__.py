@@ -1,6 +1,6 @@
 """Compilation: from a network to traced nodes, and from those to a plan of graphs and host calls.
 
-What makes one graph for every size is loaded when it is first used.
+Its files that `import anylayer` does not need are loaded when they are first used.
 """
 
 import sys
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from anylayer.folders import NamesByFile
 
 if TYPE_CHECKING:
-    from anylayer.compile import symbolic
+    from anylayer.compile import inputs, nodes, symbolic
 
-__all__ = ["symbolic"]
+__all__ = ["inputs", "nodes", "symbolic"]
 
 sys.modules[__name__].__class__ = NamesByFile

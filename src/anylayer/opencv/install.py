@@ -1,4 +1,4 @@
-"""Put into cv2 what OpenCV 5 has lost: Caffe networks, and layers in Python that change shapes."""
+"""Put into cv2 what OpenCV 5 has lost: networks of Caffe and Darknet, and layers in Python that change shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from anylayer.opencv import constants, models, read, registry
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
 
-_CAFFE = (".prototxt", ".caffemodel")
+_SUFFIXES = (".prototxt", ".caffemodel", ".cfg", ".weights")
+_FORMATS = ("caffe", "darknet")
+"""What networks are called that OpenCV 5 does not read."""
 _READERS = ("readNet", "readNetFromTensorflow", "readNetFromONNX", "readNetFromModelOptimizer")
 _LOST = ("readNetFromCaffe", "readNetFromDarknet", "readNetFromTorch")
 _MODELS = ("Model", "ClassificationModel", "DetectionModel", "KeypointsModel", "SegmentationModel")
@@ -28,7 +30,8 @@ _replaced: list[tuple[Any, str, Any]] = []
 def install() -> None:
     """Put what OpenCV 5 has lost into `cv2` and `cv2.dnn`; uninstall() takes it out again.
 
-    Afterwards readNetFromCaffe is there, and readNet and the classes of models read Caffe networks.
+    Afterwards readNetFromCaffe and readNetFromDarknet are there, and readNet and the classes of models read their
+    networks.
     dnn_registerLayer registers layers with anylayer, which runs each network that has layers of registered types;
     OpenCV runs the other networks. Nothing changes where OpenCV is older than 5. Raises `error` where OpenCV is
     not installed.
@@ -70,11 +73,11 @@ def _put(place: Any, name: str, value: Any) -> None:
 
 
 def _reader(theirs: Function, ours: Callable[..., Net]) -> Function:
-    """Return a function that reads networks of Caffe, and those with registered layers, with anylayer."""
+    """Return a function that reads networks that OpenCV lost, or with registered layers, with anylayer."""
 
     @functools.wraps(theirs)
     def call(*args: Any, **options: Any) -> Any:
-        if _is_caffe(args, options):
+        if _is_lost(args, options):
             return ours(*args, **options)
         net = _with_registered(ours, args, options) if registry.registered() else None
         return theirs(*args, **options) if net is None else net
@@ -97,14 +100,14 @@ def _model(theirs: Function, ours: Callable[..., models.Model]) -> Function:
     @functools.wraps(theirs, updated=())
     def call(*args: Any, **options: Any) -> Any:
         model = args[0] if args else None
-        mine = isinstance(model, Net) or _is_caffe(args, options)
+        mine = isinstance(model, Net) or _is_lost(args, options)
         return ours(*args, **options) if mine else theirs(*args, **options)
 
     return call
 
 
-def _is_caffe(args: Any, options: dict[str, Any]) -> bool:
-    """Return whether arguments of readNet name a Caffe network."""
+def _is_lost(args: Any, options: dict[str, Any]) -> bool:
+    """Return whether arguments of readNet name a network that OpenCV 5 does not read: of Caffe or of Darknet."""
     values = [*args, *options.values()]
     texts = [str(one) for one in values if isinstance(one, (str, Path))]
-    return any(Path(text).suffix.lower() in _CAFFE for text in texts) or "caffe" in (t.lower() for t in texts)
+    return any(Path(text).suffix.lower() in _SUFFIXES or text.lower() in _FORMATS for text in texts)

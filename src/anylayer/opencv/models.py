@@ -15,12 +15,14 @@ from anylayer.opencv import constants as c
 from anylayer.opencv.blob import Image2BlobParams, Numbers, blobFromImageWithParams, scalar, size_of
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
+from anylayer.opencv.nms import NMSBoxes
 from anylayer.opencv.read import readNet
 
 Detections = tuple[Any, Any, Any]
 
 _DETECTION_OUTPUT = "DetectionOutput"
-"""The type of the last layer of a network that DetectionModel runs."""
+_REGIONS = ("yolo", "region", "Gaussian_yolo")
+"""The types of the last layer of a network that DetectionModel runs: of Caffe, and of Darknet."""
 
 
 class Model:
@@ -198,12 +200,20 @@ class SegmentationModel(Model):
 
 
 class DetectionModel(Model):
-    """A network that ends in a DetectionOutput layer: SSD, Faster R-CNN, R-FCN."""
+    """A network that ends in a DetectionOutput layer (SSD, Faster R-CNN, R-FCN) or in boxes of Darknet (YOLO)."""
 
     _across_classes = False
 
+    @converted
+    def __init__(self, model: Net | str | Path, config: str | Path = "") -> None:
+        """Read the network. Layers of YOLO leave the NMS to `detect` from now on, as in OpenCV."""
+        super().__init__(model, config)
+        for node in self._net.net.network.nodes:
+            if node.type in _REGIONS:
+                node.params["options"]["nms_threshold"] = 0.0
+
     def setNmsAcrossClasses(self, value: bool) -> Self:
-        """Accept the choice. It has no effect on networks that end in DetectionOutput, as in OpenCV."""
+        """Set whether boxes of different classes overlap. It has no effect on DetectionOutput, as in OpenCV."""
         self._across_classes = value
         return self
 
@@ -215,21 +225,41 @@ class DetectionModel(Model):
     def detect(self, frame: Array, confThreshold: float = 0.5, nmsThreshold: float = 0.0) -> Detections:
         """Return class ids, scores and boxes (x, y, width, height) of the detections in a frame.
 
-        nmsThreshold has no effect, as in OpenCV: DetectionOutput does the NMS.
+        nmsThreshold has an effect on boxes of YOLO only, as in OpenCV: DetectionOutput does the NMS itself.
         """
         outputs = self.predict(frame)
         last = self._net.getLayer(len(self._net.getLayerNames())).type
-        need(
-            last == _DETECTION_OUTPUT,
-            f"the last layer must be a {_DETECTION_OUTPUT}, got '{last}'; run the network with Net and NMSBoxes",
-            InputError,
-        )
+        if last in _REGIONS:
+            return self._regions(outputs, (frame.shape[1], frame.shape[0]), confThreshold, nmsThreshold)
+        types = ", ".join((_DETECTION_OUTPUT, *_REGIONS))
+        rule = f"the last layer must be one of {types}, got '{last}'; run the network with Net and NMSBoxes"
+        need(last == _DETECTION_OUTPUT, rule, InputError)
         rows = np.concatenate([output.reshape(-1, 7) for output in outputs])
         rows = rows[rows[:, 2] >= np.float32(confThreshold)]
         if not len(rows):
             return (), (), ()
         size = self._params.size if self._has_image_sizes else (frame.shape[1], frame.shape[0])
         return rows[:, 1].astype(np.int32), rows[:, 2].copy(), _boxes_in_frame(rows[:, 3:], size)
+
+    def _regions(
+        self, outputs: Sequence[Array], frame: tuple[int, int], confThreshold: float, nmsThreshold: float
+    ) -> Detections:
+        """Return the detections in rows of YOLO's boxes, each with its best class, in a frame (width, height)."""
+        table = np.concatenate([output.reshape(-1, output.shape[-1]) for output in outputs])
+        labels, scores = table[:, 5:].argmax(axis=1).astype(np.int32), table[:, 5:].max(axis=1)
+        some = scores >= np.float32(confThreshold)
+        labels, scores = labels[some], scores[some]
+        pixels = (table[some, :4] * np.array([*frame, *frame], np.float32)).astype(np.int32)
+        size = np.array(frame, np.int32)
+        starts = np.clip(pixels[:, :2] - pixels[:, 2:] // 2, 0, size - 1)
+        boxes = np.concatenate([starts, np.clip(pixels[:, 2:], 1, size - starts)], axis=1)
+        if nmsThreshold and len(boxes):
+            groups = [scores >= 0] if self._across_classes else [labels == label for label in np.unique(labels)]
+            order = []
+            for group in map(np.flatnonzero, groups):
+                order += [*group[np.asarray(NMSBoxes(boxes[group], scores[group], confThreshold, nmsThreshold))]]
+            labels, scores, boxes = labels[order], scores[order], boxes[order]
+        return (labels, scores, boxes) if len(boxes) else ((), (), ())
 
 
 def _boxes_in_frame(corners: Array, size: Sequence[int]) -> NDArray[np.int32]:

@@ -10,12 +10,13 @@ from anylayer.opencv.buffers import DIALECT, Content, NetworkFiles, content, net
 from anylayer.opencv.errors import converted
 from anylayer.opencv.net import Net
 
-_WEIGHTS = (".caffemodel", ".h5", ".bin")
+_WEIGHTS = (".caffemodel", ".h5", ".bin", ".weights")
 """Suffixes of files of weights, which readNet takes in either place."""
 _FRAMEWORKS = {
     "caffe": ("caffe", True, (".prototxt", ".caffemodel")),
     "tensorflow": ("tensorflow", False, (".pb", ".pbtxt")),
     "onnx": ("onnx", False, (".onnx", "")),
+    "darknet": ("darknet", True, (".cfg", ".weights")),
     "dldt": ("openvino", True, (".xml", ".bin")),
     "openvino": ("openvino", True, (".xml", ".bin")),
 }
@@ -28,7 +29,8 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
     """Read a network of any format; its content decides which.
 
     readNet(model, config, framework) takes files, in either order. readNet(framework, bufferModel, bufferConfig)
-    takes buffers: "caffe", "tensorflow", "onnx" or "openvino", the weights (or the only file), and the network.
+    takes buffers: "caffe", "darknet", "tensorflow", "onnx" or "openvino", the weights (or the only file), and the
+    network.
     """
     if not isinstance(config, (str, Path)) and config is not None:
         return _from_buffers(str(model), config, framework)
@@ -123,9 +125,12 @@ def readNetFromModelOptimizer(
 
 
 @converted
-def readNetFromDarknet(*files: Any) -> NoReturn:
-    """Raise an error: Darknet networks are not read."""
-    raise FileError("Darknet networks (.cfg, .weights) are not read; convert the network to ONNX, or use OpenCV 4")
+def readNetFromDarknet(
+    cfgFile: object = None, darknetModel: object = None, *, bufferCfg: object = None, bufferModel: object = None
+) -> Net:
+    """Read a Darknet network: the .cfg file and the .weights file, each a path or a buffer."""
+    files = [cfgFile if bufferCfg is None else bufferCfg, darknetModel if bufferModel is None else bufferModel]
+    return _net("darknet", *files)
 
 
 @converted

@@ -45,9 +45,11 @@ class Reader(Protocol):
     WHAT: what it reads, with an article: "an ONNX model (.onnx)".
     OPTIONS: the options that `read` takes besides the weights. `anylayer.read` refuses every other option by name.
 
-    A reader may define two more functions. `complete(network, definitions)` is called after `read` with the
-    definitions of each layer type, and sets params that the layer classes compute from the network. `prove(files,
-    params)` compares the parameters in files that the format's writer has written (see
+    A reader may define three more functions. `complete(network, definitions)` is called after `read` with the
+    definitions of each layer type, and sets params that the layer classes compute from the network. `fill(network,
+    definitions, trace)` is called after it, for a format whose weights file is one sequence of numbers: it gives
+    each node the weights that its layer asks for when `trace` (anylayer.compile.nodes.trace_nodes) calls it.
+    `prove(files, params)` compares the parameters in files that the format's writer has written (see
     anylayer.source.Written.params). With KERNEL_TYPES = True `read` also takes `kernel_types`, the layer types
     that OpenCL kernels compute, and keeps the attributes of their layers.
     """

@@ -54,7 +54,8 @@ _MARKUP = (
     (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*<CustomLayer\b", "a configuration of OpenCL kernels"),
     (rb"\s*<\?xml", "an XML file"),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
-    (rb"(\s|#[^\n]*\n)*\[(net|network)\]", "a Darknet network (.cfg)"),
+    (rb"(\s|[#;][^\n]*\n)*\[\s*(net|network)\s*\]", "a Darknet network (.cfg)"),
+    (rb"(\s|[#;][^\n]*\n)*\[[A-Za-z][^\]\n]*\]\s*\n", "a configuration file (INI)"),
     (rb"(\s|#[^\n]*\n)*(node|library|versions)\s*:?\s*[{<]", "a TensorFlow graph (text)"),
     (rb"(\s|#[^\n]*\n)*saved_model_schema_version\s*:", "a TensorFlow SavedModel (text)"),
 )
@@ -73,7 +74,8 @@ _INSTEAD = {
     "a Python pickle": f"if PyTorch wrote it, {_ONNX_FIRST} with torch.onnx.export",
     "a TensorFlow Lite model": "give the SavedModel or Keras model that it was made from",
     "an ncnn network": "give the file that it was made from",
-    "a Darknet network (.cfg)": "convert it to ONNX or Caffe first",
+    "a configuration file (INI)": "a Darknet network (.cfg) begins with a section [net]",
+    "weights of a Darknet network": "give the network (.cfg) first, and this file after it",
     "a TensorRT engine": "give the ONNX file that it was built from",
     "a PaddlePaddle model": f"{_ONNX_FIRST} with paddle2onnx",
     "a Paddle Lite model": f"{_ONNX_FIRST} with paddle2onnx, from the .pdmodel that it was made from",
@@ -89,6 +91,7 @@ _SUFFIXES = {
     ".nb": "a Paddle Lite model",
     ".bin": "a file of weights",
     ".mlmodel": "a Core ML model",
+    ".weights": "weights of a Darknet network",
     ".t7": "a Torch 7 model",
     ".index": "the index of a TensorFlow checkpoint",
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
+from anylayer.layers._resampling import plane_of
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._axes import broadcast_shape, canonical, weight_shape
 from anylayer.layers.caffe._messages import (
@@ -22,7 +23,6 @@ from anylayer.layers.caffe._messages import (
     reads,
     written_filler,
 )
-from anylayer.layers.caffe._resampling import plane_of
 
 
 @layer("Eltwise")

@@ -12,8 +12,8 @@ from anylayer import ops
 from anylayer.layer import Array, Layer, Message, field, layer, need, need_shape, samples
 from anylayer.layers._detections import LOWEST, among_best, keep_best, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import move
+from anylayer.layers._resampling import plane_of
 from anylayer.layers.caffe._messages import is_training
-from anylayer.layers.caffe._resampling import plane_of
 
 
 class BBoxReg(Message):

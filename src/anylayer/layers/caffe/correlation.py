@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
-from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.layers._resampling import need_plane, plane_of
 
 
 class CorrelationLayer(Layer):

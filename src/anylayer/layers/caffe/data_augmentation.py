@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer.errors import plural
 from anylayer.layer import Array, Layer, field, layer, need
+from anylayer.layers._resampling import plane_of
 from anylayer.layers.caffe._messages import constant, is_training
-from anylayer.layers.caffe._resampling import plane_of
 from anylayer.ops._interpolation import as_matrix, interpolation
 
 _RANDOM = "for training"

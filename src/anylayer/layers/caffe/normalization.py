@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, Layer, field, layer, need
+from anylayer.layers._resampling import plane_of
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._axes import canonical
 from anylayer.layers.caffe._messages import (
@@ -21,7 +22,6 @@ from anylayer.layers.caffe._messages import (
     reads,
     written_filler,
 )
-from anylayer.layers.caffe._resampling import plane_of
 
 
 @layer("BatchNorm")

@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layer.arguments import plain
-from anylayer.layers.caffe._resampling import plane_of
+from anylayer.layers._resampling import plane_of
 
 Size = tuple[Any, Any]
 MAX_BOXES = 1 << 24  # boxes of one layer

@@ -24,7 +24,7 @@ from anylayer.layers._proposals import (
     large,
     proposals,
 )
-from anylayer.layers.caffe._resampling import plane_of
+from anylayer.layers._resampling import plane_of
 from anylayer.layers.caffe.refused import RefusedLayer
 
 _KEY = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|(\w+))\s*:\s*""")

@@ -9,8 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, Message, field, layer, need
+from anylayer.layers._resampling import plane_of
 from anylayer.layers.caffe._axes import canonical
-from anylayer.layers.caffe._resampling import plane_of
 
 Scores = Literal["sigmoid", "softmax", "softmax with objectness"]
 

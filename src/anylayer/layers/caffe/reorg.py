@@ -4,39 +4,16 @@ from __future__ import annotations
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
+from anylayer.layers._resampling import (
+    darknet_order,
+    into_channels,
+    into_pixels,
+    need_groups,
+    need_plane,
+    plane_of,
+)
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._messages import reads
-from anylayer.layers.caffe._resampling import need_plane, plane_of
-
-
-def into_channels(x: Array, stride: int) -> Array:
-    """Return (N, C * s * s, H / s, W / s): pixels of blocks moved into channels.
-
-    Channel (dy * s + dx) * C + c holds pixel (dy, dx) of each block in channel c.
-    """
-    _need_blocks(x, stride)
-    return ops.space_to_depth(x, stride)
-
-
-def into_pixels(x: Array, stride: int) -> Array:
-    """Return (N, C / s / s, H * s, W * s): the inverse of `into_channels`."""
-    h, w = plane_of(x)
-    _need_groups(x, stride)
-    need_plane(h * stride, w * stride)
-    return ops.depth_to_space(x, stride, mode="DCR")
-
-
-def darknet(x: Array, stride: int) -> Array:
-    """Return (N, C * s * s, H / s, W / s): pixels moved into channels in the order of Darknet.
-
-    The elements, in C order, are read as a map of C / s / s channels and s * H x s * W pixels, whose blocks of
-    pixels become channels, block by block.
-    """
-    _need_blocks(x, stride)
-    _need_groups(x, stride)
-    n, c, h, w = x.shape
-    seen = x.reshape(n, c // stride**2, h * stride, w * stride)
-    return ops.space_to_depth(seen, stride).reshape(n, c * stride**2, h // stride, w // stride)
 
 
 def back_from_darknet(x: Array, stride: int) -> Array:
@@ -46,7 +23,7 @@ def back_from_darknet(x: Array, stride: int) -> Array:
     become blocks of pixels. The result, in C order, is the output.
     """
     h, w = plane_of(x)
-    _need_groups(x, stride)
+    need_groups(x, stride)
     n, c = x.shape[:2]
     need(c % stride**4 == 0, f"reverse needs stride={stride} to the power of 4 to divide the {c} channels")
     need_plane(h * stride, w * stride)
@@ -54,24 +31,12 @@ def back_from_darknet(x: Array, stride: int) -> Array:
     return ops.depth_to_space(seen, stride, mode="DCR").reshape(n, c // stride**2, h * stride, w * stride)
 
 
-def _need_blocks(x: Array, stride: int) -> None:
-    h, w = plane_of(x)
-    need(stride >= 1, f"stride must be at least 1, got {stride}")
-    need(h % stride == 0 and w % stride == 0, f"stride={stride} does not divide {h} x {w} pixels")
-
-
-def _need_groups(x: Array, stride: int) -> None:
-    plane_of(x)
-    need(stride >= 1, f"stride must be at least 1, got {stride}")
-    need(x.shape[1] % stride**2 == 0, f"stride={stride} squared does not divide {x.shape[1]} channels")
-
-
 @layer("Reorg", dialects=("darknet", "mobilenet-yolo", "yolov2", "atlas", "opencv", "rknn"))
 class Reorg(Layer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py. With `reverse`,
-    channels to pixels: (N, C / s / s, H * s, W * s), where pixel (dy, dx) of a block comes from channel (dy * s +
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet_order`. With `reverse`, channels
+    to pixels: (N, C / s / s, H * s, W * s), where pixel (dy, dx) of a block comes from channel (dy * s +
     dx) * C / s / s + c. OpenCV reads neither field: its stride is 2.
     Source: pjreddie/darknet src/blas.c reorg_cpu; gklz1982/caffe-yolov2 and eric612/MobileNet-YOLO reorg_layer;
     opencv modules/dnn/src/layers/reorg_layer.cpp.
@@ -89,7 +54,7 @@ class Reorg(Layer):
         )
 
     def forward(self, x: Array) -> Array:
-        return into_pixels(x, self.stride) if self.reverse else darknet(x, self.stride)
+        return into_pixels(x, self.stride) if self.reverse else darknet_order(x, self.stride)
 
 
 @layer("Reorg", dialects=("ascend",))
@@ -163,9 +128,9 @@ operators(
             "pixel (dy, dx) of each block. With `reverse`, the inverse.", {"message": "reorg_param"},
             stride=field(1, "uint32", doc="side of the blocks of pixels"),
             reverse=field(2, "bool", False, doc="move channels into pixels")),
-        "ReorgYolo": row("Move pixels into channels in the order of Darknet.", darknet,
+        "ReorgYolo": row("Move pixels into channels in the order of Darknet.", darknet_order,
             "openvinotoolkit/training_toolbox_caffe src/caffe/layers/reorg_yolo_layer.cpp",
-            "(N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet` in reorg.py.",
+            "(N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`; see `darknet_order`.",
             reads("reorg_yolo_param", {"": 215, "model-optimizer": 215}),
             stride=field(1, "int32", 1, doc="side of the blocks of pixels")),
     },

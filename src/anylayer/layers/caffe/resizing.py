@@ -11,7 +11,7 @@ from anylayer.errors import plural
 from anylayer.layer import Array, Enum, Layer, field, layer, need
 from anylayer.layer.arguments import same_shape
 from anylayer.layers._arrays import round_half_away
-from anylayer.layers.caffe._resampling import align_corners, need_plane, plane_of, repeat_pixels, whole_factor
+from anylayer.layers._resampling import align_corners, need_plane, plane_of, repeat_pixels, whole_factor
 
 
 @layer("Interp", dialects=("deeplab", "pspnet", "synopsys", "ascend"))

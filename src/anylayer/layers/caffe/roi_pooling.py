@@ -10,7 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need, samples
 from anylayer.layers._arrays import round_half_away
-from anylayer.layers.caffe._resampling import need_plane, plane_of
+from anylayer.layers._resampling import need_plane, plane_of
 
 
 class _ROIPooling(Layer):

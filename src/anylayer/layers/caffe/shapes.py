@@ -13,10 +13,10 @@ from anylayer.errors import wording
 from anylayer.layer import Array, Layer, Shape, field, layer, need
 from anylayer.layer.arguments import target_shape
 from anylayer.layer.contract import PixelMap
+from anylayer.layers._resampling import need_plane, plane_of
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._axes import canonical, need_output_apart
 from anylayer.layers.caffe._messages import INTEL, BlobShape, engine_field, no_effect, reads
-from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 
 @layer("Concat")

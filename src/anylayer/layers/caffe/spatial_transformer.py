@@ -9,8 +9,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, Layer, Message, field, layer, need, need_shape
+from anylayer.layers._resampling import need_plane, plane_of
 from anylayer.layers.caffe._messages import engine_field
-from anylayer.layers.caffe._resampling import need_plane, plane_of
 
 _THETA = ("theta_1_1", "theta_1_2", "theta_1_3", "theta_2_1", "theta_2_2", "theta_2_3")
 

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
 from anylayer.layers._detections import below, keep_best, kept_pairwise, output, rows
-from anylayer.layers.caffe._resampling import plane_of
+from anylayer.layers._resampling import plane_of
 
 
 def cells(x: Array, anchors: int, classes: int) -> Array:

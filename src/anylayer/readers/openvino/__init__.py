@@ -1,6 +1,6 @@
 """The OpenVINO reader: from an IR (a .xml file, with its weights in a .bin file) to a Network.
 
-markup.py     parses the XML within limits, and turns the text of an attribute into a value
+markup.py     parses the XML within limits
 weights.py    reads the .bin file from a memory map
 layers.py     connects layers and ports by the edges, and sorts the layers in computing order
 ir.py         IR v10 and v11: layers are OpenVINO's operations

@@ -13,8 +13,8 @@ from anylayer.libraries.markup import Element
 from anylayer.network import CHANNEL_ORDERS, Array, Network, Node, Subgraph, TensorType
 from anylayer.readers._limits import MAX_GRAPH_NESTING
 from anylayer.readers._names import unique
+from anylayer.readers._values import other_texts, parse_value
 from anylayer.readers.openvino.layers import IrLayer, OpenShape, Port, read_layers, size, split_names
-from anylayer.readers.openvino.markup import other_texts, parse_value
 from anylayer.readers.openvino.weights import BinFile, dtype_of, has_dtype
 
 _STORED = ("offset", "size", "element_type", "shape")

@@ -11,10 +11,10 @@ from anylayer.errors import AnyLayerError, FileError, LayerError, NetworkError, 
 from anylayer.layer import Registry
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Network, Preprocess, Shape, TensorType
+from anylayer.readers._values import other_texts
 from anylayer.readers.openvino.layers import IrLayer, read_layers, size
 from anylayer.readers.openvino.legacy_layer import LegacyLayer, attributes_of, blobs_of
 from anylayer.readers.openvino.legacy_types import TYPES, ambiguous_type, translate
-from anylayer.readers.openvino.markup import other_texts
 from anylayer.readers.openvino.weights import BinFile
 
 _DIALECT = "openvino"

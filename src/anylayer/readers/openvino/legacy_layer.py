@@ -12,8 +12,8 @@ import numpy as np
 from anylayer.errors import FileError, LayerError, given, need, plural
 from anylayer.libraries.markup import Element
 from anylayer.network import Array, Flag, Node, Shape
+from anylayer.readers._values import parse_value
 from anylayer.readers.openvino.layers import IrLayer, Port, size
-from anylayer.readers.openvino.markup import parse_value
 from anylayer.readers.openvino.weights import BinFile
 
 _NO_DATA = frozenset({"input", "output", "blobs", "weights", "biases", "port", "body", "port_map", "back_edges"})

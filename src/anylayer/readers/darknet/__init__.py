@@ -1,0 +1,127 @@
+"""The Darknet reader: from a .cfg file and a .weights file to a Network.
+
+config.py   parses the sections and options of the .cfg file
+weights.py  reads the .weights file, one sequence of numbers, in the order in which the layers ask for weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.errors import FileError, NetworkError, at, need, within
+from anylayer.layer import Definition, Layer, Registry
+from anylayer.network import Network, Node, Preprocess, TensorType
+from anylayer.protobuf.text import MAX_TEXT_BYTES, read_limited
+from anylayer.readers import Option
+from anylayer.readers._limits import MAX_NODES
+from anylayer.readers._names import layer_place, unique
+from anylayer.readers._recognize import describe
+from anylayer.readers._values import AttributeValue, other_texts, parse_value
+from anylayer.readers.darknet import weights as weights_file
+from anylayer.readers.darknet.config import Section, parse
+from anylayer.source import TracedNode
+
+WHAT = "a Darknet network (.cfg with .weights)"
+OPTIONS: dict[str, Option] = {}
+_CONFIG = "a Darknet network (.cfg)"
+Trace = Callable[..., Iterator[TracedNode]]
+_INPUT = "data"
+"""OpenCV's name of the input."""
+
+
+def match(path: Path) -> bool:
+    """Return whether a file is the .cfg file of a Darknet network, judged by its first section."""
+    return path.is_file() and describe(path) == _CONFIG
+
+
+def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
+    """Read a network without its weights, which `fill` reads. Raise FileError or NetworkError, with the line."""
+    with within(str(model)):
+        what = describe(model)
+        need(what == _CONFIG, f"this is {what or 'no text'}, expected {_CONFIG}", FileError)
+        need(weights is None or weights.is_file(), f"there is no weights file {weights}", FileError)
+        sections = parse(read_limited(model, MAX_TEXT_BYTES).decode("utf-8", "replace"), str(model))
+        count = len(sections) - 1
+        need(
+            0 < count <= MAX_NODES,
+            f"it has {count} sections besides [net]; 1 to {MAX_NODES} are read",
+            NetworkError,
+        )
+        return _network(sections, model, "" if weights is None else str(weights))
+
+
+def fill(network: Network, definitions: Mapping[str, Sequence[Definition]], trace: Trace) -> None:
+    """Read the weights of a network. Raise FileError where the file ends too early or too late."""
+    weights_file.fill(network, trace(network, network.nodes, definitions, network.inputs, lenient=True))
+
+
+def _network(sections: list[Section], model: Path, weights: str) -> Network:
+    """Return the network of the sections, of which the first is [net]."""
+    network = Network(
+        model.stem, "darknet", {}, [], {}, source=str(model), weights=weights, weights_file=".weights",
+        dtype=np.dtype(np.float32),
+    )  # fmt: skip
+    _add_input(network, sections[0])
+    registry, counts = Registry.of("darknet"), dict[str, int]()
+    values: list[str] = []
+    for i, section in enumerate(sections[1:]):
+        definitions = registry.find(section.type)
+        cls = definitions[0].layer_class if definitions else Layer
+        name = (getattr(cls, "prefix", "") or section.type) + f"_{i}"
+        name = unique(getattr(cls, "single", "") or name, counts)
+        options = {key: parse_value(text) for key, text in section.options.items()}
+        place = layer_place(name, section.type, str(model), section.line)
+        with at(place):
+            inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i)]
+        if getattr(cls, "reads_image", False):
+            inputs.append(_INPUT)
+        lines = {f"options.{key}": section.lines[key] for key in options}
+        texts = other_texts(options, section.options, "options")
+        network.nodes.append(
+            Node(name, section.type, inputs, [name], {"options": options}, place=place, lines=lines, texts=texts)
+        )
+        values.append(name)
+    read = {value for node in network.nodes for value in node.inputs}
+    network.outputs.update({name: name for name in values if name not in read})
+    network.blobs.update({name: name for name in (_INPUT, *values)})
+    return network
+
+
+def _sources(options: dict[str, AttributeValue], index: int) -> list[int]:
+    """Return the sections that section `index` reads: those of `layers`, or the one before and those of `from`.
+
+    The two options are removed.
+    """
+    sources = [] if "layers" in options else [index - 1]
+    for name in ("layers", "from"):
+        stated = options.pop(name, [])
+        for number in stated if isinstance(stated, list) else [stated]:
+            if not isinstance(number, int):
+                raise NetworkError(f"'{name}' must be numbers of sections, got {number!r}")
+            source = number + index if number < 0 else number
+            rule = f"'{name}' names section {number}, but the {index} sections before this one begin with 0"
+            need(0 <= source < index, rule, NetworkError)
+            sources.append(source)
+    return sources
+
+
+def _add_input(network: Network, section: Section) -> None:
+    """Add the input whose size [net] states, and how images become this input."""
+    sizes = []
+    for name in ("channels", "height", "width"):
+        size = parse_value(section.options.get(name, ""))
+        with at(f"{network.source}:{section.lines.get(name, section.line)}"):
+            rule = f"[net] needs '{name}', an integer of at least 1, got '{section.options.get(name, '')[:40]}'"
+            need(type(size) is int and size >= 1, rule, NetworkError)
+        sizes.append(int(size) if isinstance(size, int) else 0)
+    network.inputs[_INPUT] = TensorType((1, *sizes))
+    network.preprocess[_INPUT] = Preprocess(scale=1 / 255, source="Darknet: RGB from 0 to 1", gray=sizes[0] == 1)
+    network.channel_orders[_INPUT] = "RGB"
+    if section.options.get("letter_box", "0") != "0":
+        network.notes.append(
+            "[net] has letter_box: Darknet keeps the aspect ratio of images and fills the rest with gray 0.5; "
+            "`anylayer run` does not"
+        )

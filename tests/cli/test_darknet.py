@@ -1,0 +1,62 @@
+"""The commands on a network of Darknet, with its weights."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.darknet import test_reader as darknet
+
+
+@pytest.fixture
+def network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    darknet.files()
+    np.save("x.npy", np.random.default_rng(0).random((1, 3, 64, 32), np.float32))
+
+
+FILES = ("net.cfg", "net.weights")
+
+
+def test_inspect_shows_sections(anylayer_command, network):
+    shown = anylayer_command("inspect", *FILES).stdout
+    assert "pad=1 activation=leaky" in shown and "concat_4" in shown and "route" in shown
+    assert "8 nodes, 382 weights" in shown and "in Python: 0; unknown: 0" in shown
+
+
+def test_run_shows_boxes_and_maps(anylayer_command, network):
+    assert "yolo_3 float32[1024, 7]" in anylayer_command("run", *FILES, "-i", "x.npy").stdout
+    assert (
+        "conv_6 float32[1, 14, 64, 32]"
+        in anylayer_command("run", *FILES, "-i", "x.npy", "--blob", "conv_6").stdout
+    )
+
+
+def test_images_are_read_as_darknet_does(anylayer_command, network):
+    from PIL import Image
+
+    Image.new("RGB", (50, 40), (255, 0, 0)).save("red.png")
+    done = anylayer_command("run", *FILES, "-i", "red.png")
+    assert "resize to 32x64, RGB, times 0.00392157" in done.stdout + done.stderr
+
+
+def test_verify_and_report_compare_every_node(anylayer_command, network):
+    assert "all 8 nodes compared agree with NumPy" in anylayer_command("verify", *FILES, "-i", "x.npy").stdout
+    anylayer_command("report", *FILES, "-o", "report.html")
+
+
+def test_stub_writes_a_class_for_an_unknown_section(anylayer_command, network):
+    darknet.files(darknet.MIXED)
+    anylayer_command("stub", *FILES, "-o", "layers.py")
+    text = Path("layers.py").read_text()
+    assert 'self.rate = params["rate"]  # 0.5' in text and '@anylayer.layer("mixer")' in text
+
+
+def test_pytorch_module_computes_the_same(anylayer_command, network):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    shown = anylayer_command("generate", *FILES, "--for", "pytorch", "-o", "module")
+    assert "its test passes" in shown.stdout + shown.stderr

@@ -1,0 +1,100 @@
+"""The recorded results of Darknet's sections: the cases of tests/data/darknet/sections.npz."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anylayer
+from anylayer.network import Array
+from anylayer.testing import assert_same
+from tests.engine_names import ALL
+
+FILE = Path(__file__).parents[2] / "data" / "darknet" / "sections.npz"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A network, its weights, its input, and its outputs by name: "" for the output where OpenCV gives none."""
+
+    name: str
+    cfg: str
+    weights: bytes
+    x: Array
+    outputs: dict[str, Array]
+    by_opencv: bool
+
+    def save(self, folder: Path) -> tuple[Path, Path]:
+        """Write the two files, and return their paths."""
+        model, weights = folder / "net.cfg", folder / "net.weights"
+        model.write_text(self.cfg)
+        weights.write_bytes(self.weights)
+        return model, weights
+
+
+@cache
+def recorded() -> dict[str, Recorded]:
+    """Return every case by name."""
+    with np.load(FILE) as file:
+        index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
+
+    def get(entry: Any) -> Array:
+        shape, start, stop = entry
+        return np.frombuffer(data[start:stop], np.float32).reshape(shape)
+
+    return {
+        e["name"]: Recorded(
+            e["name"],
+            e["cfg"],
+            data[slice(*e["weights"])],
+            get(e["x"]),
+            {name: get(y) for name, y in e["outputs"].items()},
+            e["opencv"],
+        )
+        for e in index
+    }
+
+
+def check(got: dict[str, Array], case: Recorded, engine: str = "") -> None:
+    """Check that outputs have the recorded names and values. OpenCV names the functions that follow a section."""
+    named = case.outputs
+    if set(named) != set(got):
+        assert len(named) == len(got) == 1
+        named = dict(zip(got, named.values()))
+    for name, want in named.items():
+        assert_same(got[name], want, f"{case.name}, {name}", 1e-4 if engine else 2e-5)
+
+
+def as_recorded(*types: str, engines: Any = ALL) -> Any:
+    """Return a test that these sections match the recorded results in every case and on every engine."""
+    mine = [name for name in recorded() if name.split()[0] in types]
+    assert {name.split()[0] for name in mine} == set(types), "a section is not recorded"
+
+    @pytest.mark.parametrize("engine", engines)
+    @pytest.mark.parametrize("name", mine)
+    def test(name: str, engine: str, tmp_path: Path) -> None:
+        case = recorded()[name]
+        model = anylayer.read(*case.save(tmp_path)).compile(engine, threads=1)
+        assert not model.host_calls
+        check(model({"data": case.x}), case, engine if engine != "numpy" else "")
+
+    return test
+
+
+def refuses(sections: str, text: str, size: str = "width=8\nheight=6\nchannels=8\n") -> Any:
+    """Return a test that a network of these sections is refused with a message that contains `text`."""
+
+    def test(tmp_path: Path) -> None:
+        path = tmp_path / "net.cfg"
+        path.write_text(f"[net]\n{size}{sections}")
+        with pytest.raises(anylayer.AnyLayerError) as error:
+            anylayer.read(path).fill().compile("numpy")
+        assert text in str(error.value), str(error.value)
+
+    return test

@@ -1,0 +1,17 @@
+"""Tests of the sections that decode boxes."""
+
+from __future__ import annotations
+
+from .recorded import as_recorded, refuses
+
+test_sections_match_the_recorded_results = as_recorded("yolo", "Gaussian_yolo", "region")
+YOLO = "[yolo]\nmask=0\nanchors=1,2\nclasses=3\nnum=1\n"
+REGION = "[region]\nanchors=1,2\nclasses=3\nnum=1\nsoftmax=1\n"
+
+test_channels_fit_the_boxes = refuses(YOLO.replace("classes=3", "classes=4"), "make 9 channels, got 8")
+test_mask_is_given = refuses(YOLO.replace("mask=0\n", ""), "parameter 'mask' is missing")
+test_mask_names_anchors = refuses(YOLO.replace("mask=0", "mask=1"), "mask (1,) must lie in 0..0")
+test_anchors_are_pairs = refuses(YOLO.replace("anchors=1,2", "anchors=1,2,3"), "num=1 needs 2 anchors, got 3")
+test_region_needs_softmax = refuses(REGION.replace("softmax=1", "softmax=0"), "softmax must be 1, got 0")
+test_region_has_4_coordinates = refuses(REGION + "coords=5\n", "options has no field 'coords'")
+test_tree_of_classes_is_refused = refuses(REGION + "tree=9k.tree\n", "a tree of classes (YOLO9000)")
