@@ -455,7 +455,7 @@ def test_layers_of_other_formats(anylayer_command):
     assert shown.endswith("; anylayer layers TYPE --format keras shows its fields\n")
     shown = anylayer_command("layers", "conv2d", "--format", "tensorflow").stdout
     assert rows_of(shown)["padding"][:4] == ["padding", "SAME", "|", "VALID"]
-    text = "there are no layers of format 'kera'; did you mean 'keras'?; formats: caffe, keras"
+    text = "there are no layers of format 'kera'; did you mean 'keras'?; formats: caffe, darknet, keras"
     assert anylayer_command("layers", "--format", "kera", status=1).stderr.startswith(text)
 
 
