@@ -31,6 +31,7 @@ ROWS = {
     "Keras 2 and 3, layers and models": ("tests/layers/keras", "tests/readers/keras/test_models.py"),
     "TensorFlow, operations": ("tests/layers/tensorflow",),
     "OpenCV 4, networks and layers": (
+        "tests/opencv/test_darknet.py",
         "tests/opencv/test_opencv4.py",
         "tests/layers/caffe/test_detection_output.py",
     ),
