@@ -21,7 +21,7 @@ from anylayer.opencv.read import readNet
 Detections = tuple[Any, Any, Any]
 
 _DETECTION_OUTPUT = "DetectionOutput"
-_REGIONS = ("yolo", "region", "Gaussian_yolo")
+_REGIONS = ("yolo", "region", "Gaussian_yolo", "detection")
 """The types of the last layer of a network that DetectionModel runs: of Caffe, and of Darknet."""
 
 

@@ -423,6 +423,38 @@ for more, expected in {
 }.items():
     name = f"Gaussian_yolo {' '.join(more.split())}"
     case(name, GAUSSIAN + more, [np.zeros(22), np.eye(22)], WIDE, expected, AS_GAUSSIAN, (22, H, W))
+
+
+def first_yolo(sqrt):
+    """Decode the boxes of YOLOv1 in 3 x 3 cells with 2 classes and 2 boxes each."""
+
+    def compute(x):
+        values = [float(v) for v in x.ravel()]
+        table = []
+        for i in range(9):
+            for n in range(2):
+                left, top, width, height = values[36 + (2 * i + n) * 4 : 40 + (2 * i + n) * 4]
+                scale = values[18 + 2 * i + n]
+                scores = [scale * v for v in values[2 * i : 2 * i + 2]]
+                power = 2 if sqrt else 1
+                box = [(left + i % 3) / 3, (top + i // 3) / 3, width**power, height**power]
+                table.append([*box, scale, *(s if s > 0.2 else 0 for s in scores)])
+        return table
+
+    return compute
+
+
+DETECTION = "[detection]\nclasses=2\ncoords=4\nrescore=1\nside=3\nnum=2\nsoftmax=0\njitter=.2\ncoord_scale=5\n"
+for sqrt in (0, 1):
+    case(
+        f"detection {sqrt}",
+        f"{DETECTION}sqrt={sqrt}\n",
+        [np.zeros(12), np.eye(12)],
+        noise(1, 12, 3, 3, seed=35),
+        first_yolo(sqrt),
+        "[convolutional]\nfilters=12\nsize=1\nstride=1\nactivation=linear\n",
+        (12, 3, 3),
+    )
 REGION = "[region]\nanchors=1,2, 3,4\nclasses=3\nnum=2\ncoords=4\nsoftmax=1\njitter=.2\nrescore=1\n"
 for more in ("", "thresh=.2\n", "classfix=-1\n"):
     case(f"region {' '.join(more.split())}", REGION + more, ID, MAP, None, AS_MAP, (16, H, W))

@@ -1,6 +1,8 @@
-"""Sections that decode the boxes of YOLO: region (YOLOv2), and yolo and Gaussian_yolo (YOLOv3 and later)."""
+"""Sections that decode boxes: detection (YOLOv1), region (YOLOv2), yolo and Gaussian_yolo (YOLOv3 and later)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -181,3 +183,35 @@ class Region(Boxes):
             shown = np.where(objectness < np.float32(0.5), np.float32(0), objectness)
         scores = shown * ops.softmax(v[..., 5:], axis=4)
         return self.rows(ops.sigmoid(v[..., :2]), size, objectness, scores)
+
+
+@layer("detection")
+class Detection(Boxes):
+    """Decode the boxes of YOLOv1 (arXiv 1506.02640) to the rows of `yolo`.
+
+    The input (N, ...) has side * side * (classes + 5 * num) values: the classes of each cell, then the objectness
+    of each box, then its x, y, w, h. With `sqrt`, sizes are squared. softmax=1 is refused: Darknet's versions
+    and its GPU code disagree on what it means.
+    Source: pjreddie/darknet src/detection_layer.c, get_detection_detections; OpenCV has no such section.
+    """
+
+    neutral = {"softmax": 0, "coords": 4}
+    ignored = rf"{_LOSS}|forced|reorg"
+    side: int = field(0, "int32", 7, least=1, doc="rows and columns of cells")
+    sqrt: bool = attribute("bool", False, doc="whether the values are square roots of sizes")
+
+    def forward(self, x: Array) -> Array:
+        side, count, classes = self.side, self.num, self.classes
+        cells, total = side * side, math.prod(x.shape[1:])
+        need(not self.anchors, "anchors have no meaning here")
+        need(
+            total == cells * (classes + 5 * count),
+            f"{cells} cells of {classes} classes and {count} boxes of 5 values make "
+            f"{cells * (classes + 5 * count)} values, got {total}",
+        )
+        n, flat = x.shape[0], x.reshape(x.shape[0], total)
+        probabilities = flat[:, : cells * classes].reshape(n, side, side, 1, classes)
+        objectness = flat[:, cells * classes : cells * (classes + count)].reshape(n, side, side, count, 1)
+        boxes = flat[:, cells * (classes + count) :].reshape(n, side, side, count, 4)
+        size = boxes[..., 2:] * boxes[..., 2:] if self.sqrt else boxes[..., 2:]
+        return self.rows(boxes[..., :2], size, objectness, objectness * probabilities)
