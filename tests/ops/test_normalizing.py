@@ -7,6 +7,8 @@ import pytest
 
 from anylayer import ops
 from anylayer.network import Array
+from anylayer.testing import check_function
+from tests.engine_names import GENERAL
 from tests.ops.harness import agree, noise, refuses
 
 
@@ -114,6 +116,20 @@ def test_top_k_matches_numpy_on_engines() -> None:
         ]
 
     agree(run, np.round(noise(7, 6, 5) * 2))
+
+
+@pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
+def test_indices_of_sorted_numbers_put_nan_last(engine: str) -> None:
+    """NaN is last in both orders, and the smallest integer first in both: its negation is itself."""
+    x = np.where(noise(4, 30) > 1, np.float32(np.nan), np.round(noise(4, 30, seed=1) * 2))
+    x[0], x[1, :29] = np.nan, np.nan
+    integers = np.array([5, np.iinfo(np.int32).min, 7], np.int32)
+
+    def run(x: Array, i: Array) -> list[Array]:
+        orders = [np.argsort(y, 1, kind="stable") for y in (x, -x)]
+        return [*orders, orders[1][:, :5], np.argsort(-x.T, 0, kind="stable")[::-1], np.argsort(-i, kind="stable")]
+
+    check_function(run, x, integers, engines=[engine])
 
 
 def test_gemm_is_a_matrix_product() -> None:

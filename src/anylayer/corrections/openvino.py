@@ -92,29 +92,38 @@ def _greater(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("TopK", kind="must", targets=("openvino",))
 def _top(new: Corrector, o: Op) -> list[Value] | None:
-    """Select at least one element where k is computed, and drop it for k = 0, for which OpenVINO returns one
-    element, and a later network can crash. Check that k is not negative.
+    """Replace NaN by infinity where indices are used: OpenVINO orders no number correctly next to NaN. Select at
+    least one element where k is computed, and drop it for k = 0, for which OpenVINO returns one element, and a
+    later network can crash. Check that k is not negative.
     """
     x, k = o.inputs
-    if x is None or k is None or k.const is not None or new.interval(1)[0] > 0:
+    if x is None or k is None:
         return None
     axis = o["axis"] % len(x.shape)
-    one = new.constant(np.ones(1, np.int64))
-    if not isinstance(x.shape[axis], int):
-        x = with_an_element(new, o, x, axis)
-    zero = new.constant(np.zeros(1, np.int64))
-    if new.interval(1)[0] < 0:
-        good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
-        k = _check_value(new, o, good, k, one, "k must be 0 or more")
-    most = new.step(o, "Max", [k, one], (1,), np.int64)
-    results = new.graph.emit(
-        "TopK",
-        [x, most],
-        [(longer(v.shape, axis), v.dtype) for v in o.outputs],
-        o.attrs,
-        place=o.place,
-        scope=o.scope,
-    )
+    is_ordered = x.dtype.kind == "f" and new.old_consumers(o.outputs[1]) != []
+    may_be_empty = k.const is None and new.interval(1)[0] <= 0
+    if not is_ordered and not may_be_empty:
+        return None
+    one, zero = (new.constant(np.full(1, n, np.int64)) for n in (1, 0))
+    most = k
+    if may_be_empty:
+        if not isinstance(x.shape[axis], int):
+            x = with_an_element(new, o, x, axis)
+        if new.interval(1)[0] < 0:
+            good = new.step(o, "GreaterOrEqual", [k, zero], (1,), bool)
+            k = _check_value(new, o, good, k, one, "k must be 0 or more")
+        most = new.step(o, "Max", [k, one], (1,), np.int64)
+    keys = x
+    if is_ordered:
+        odd = new.step(o, "IsNaN", [x], x.shape, bool)
+        keys = new.step(o, "Where", [odd, new.constant(np.array(np.inf, x.dtype)), x], x.shape, x.dtype)
+    shapes = [longer(v.shape, axis) if may_be_empty else v.shape for v in o.outputs]
+    types = list(zip(shapes, (v.dtype for v in o.outputs)))
+    results = new.graph.emit("TopK", [keys, most], types, o.attrs, place=o.place, scope=o.scope)
+    if is_ordered and new.old_consumers(o.outputs[0]) != []:
+        results[0] = new.step(o, "GatherElements", [x, results[1]], *types[0], axis=axis)
+    if not may_be_empty:
+        return results
     first = [zero, k, new.constant(np.array([axis]))]
     return [new.step(o, "Slice", [v, *first], w.shape, w.dtype) for v, w in zip(results, o.outputs)]
 

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from anylayer.graph.place import refusal
 from anylayer.graph.sizes import numpy_axes, numpy_axis
 from anylayer.network import Array
-from anylayer.tracing.array import TracedArray
 from anylayer.tracing.dispatch import implements
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import AxisArg, cast, ints, to_native, transpose
@@ -18,10 +17,13 @@ from anylayer.tracing.record import record_many
 from anylayer.tracing.rules.concatenation import array_like
 
 
-def _top_k(x: Array, axis: int, largest: bool) -> list[Array]:
-    """Return the values and indices of an axis in order. Of equal values, the lower index comes first."""
+def _top_k(x: Array, axis: int) -> list[Array]:
+    """Return the values and indices of an axis in ascending order. Of equal values, the lower index comes first.
+
+    A negation before it stays, because NaN is last in both orders.
+    """
     types = [(x.shape, x.dtype), (x.shape, I8)]
-    return list(record_many("TopK", [x, ints(x.shape[axis])], types, axis=axis, largest=int(largest), sorted=1))
+    return list(record_many("TopK", [x, ints(x.shape[axis])], types, axis=axis, largest=0, sorted=1))
 
 
 @implements(np.sort)
@@ -33,7 +35,7 @@ def sort(a: Array, axis: AxisArg = -1, kind: object = None, order: object = None
         n = a.shape[axis]
         places = np.arange(n).reshape([n if i == axis else 1 for i in range(a.ndim)])
         return places >= n - np.sum(a, axis, keepdims=True)
-    return cast(_top_k(to_native(a), axis, False)[0], a.dtype)
+    return cast(_top_k(to_native(a), axis)[0], a.dtype)
 
 
 @implements(np.argsort)
@@ -48,11 +50,7 @@ def argsort(
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = numpy_axis(axis, a.ndim)
-    a = to_native(a)
-    negated = a._graph.producers.get(a._value)
-    if negated is not None and negated.op == "Neg" and negated.inputs[0] is not None:
-        return _top_k(TracedArray(a._graph, negated.inputs[0]), axis, True)[1]  # descending, without the negation
-    return _top_k(a, axis, False)[1]
+    return _top_k(to_native(a), axis)[1]
 
 
 implements(np.partition)(lambda a, kth, axis=-1, kind=None, order=None: sort(a, axis))
