@@ -15,6 +15,7 @@ from anylayer.compile.selections import trace_with_selections
 from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
 from anylayer.tracing import call_user, trace_checked
 from tests.engine_names import GENERAL, program_of
 
@@ -470,3 +471,30 @@ def test_an_index_out_of_the_range_of_a_selection_is_an_error(function: Function
                     run(given)
             else:
                 np.testing.assert_array_equal(run(given)[0], want)
+
+
+def test_extremes_of_nothing_are_noted_where_the_code_does_not_ask() -> None:
+    def notes(function: Function) -> list[str]:
+        return traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]).notes
+
+    def sized(b: Array, s: Array) -> Array:
+        kept = b[s > 0.5]
+        return kept / b[s > 0.5].max() if len(kept) else np.zeros((0, 4), np.float32)
+
+    (note,) = notes(lambda b, s: s[s > 0].max())
+    assert "max or min of a selection is an infinity" in note and note.startswith("test_selections.py:")
+    assert notes(lambda b, s: s[s > 0].max(initial=0)) == []
+    assert notes(lambda b, s: s[s > 0].min() if (s > 0).any() else s[0]) == []
+    assert notes(lambda b, s: b[s > 0].min(1)) == []
+    assert notes(sized) == []
+
+
+@pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
+def test_initial_value_is_the_extreme_of_nothing(engine: str) -> None:
+    def function(b: Array, s: Array) -> Any:
+        return b[s > 1].max(0, initial=-5), b[s > 0].min(axis=0, initial=9), s[s > 2].max(initial=3)
+
+    for inputs in arrays():
+        graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in inputs])
+        for got, want in zip(run_graph(graph, list(inputs), engine), function(*inputs), strict=True):
+            np.testing.assert_array_equal(got, want, strict=True)

@@ -24,7 +24,7 @@ from anylayer.graph.sizes import size_of
 from anylayer.graph.symbolic import Size, extreme, is_symbolic, new_size, same, with_known_extrema
 from anylayer.network import MAX_VALUES, Array, DType
 from anylayer.tracing.array import TracedArray
-from anylayer.tracing.decisions import Run, current_run
+from anylayer.tracing.decisions import Decision, Run, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.primitives import arange, as_array, cast, is_constant, reshape
 from anylayer.tracing.python_numbers import Scalar, as_arrays
@@ -158,16 +158,32 @@ def _certain(mask: Array) -> Array:
     if run is None or trace is None or type(mask) is not TracedArray or mask.ndim != 1:
         return mask
     size = mask.shape[0]
-    questions = [(_asks_for_nothing(TracedArray(mask._graph, d.condition)), d.answer) for d in run.sides]
-    if (is_symbolic(size) and not trace.not_negative(size.expression - constant(1))) or not any(
-        m is mask._value and nothing is not answer for (m, nothing), answer in questions
-    ):
+    is_empty = is_symbolic(size) and not trace.not_negative(size.expression - constant(1))
+    if is_empty or not _answered(mask, run.sides):
         return mask
     result: Array = mask | ((arange(size) == 0) & ~mask.any())
     n = count_of(result, size)
     for name in n.expression.symbols if is_symbolic(n) else ():
         trace.ranges[name] = max(1, trace.ranges[name][0]), trace.ranges[name][1]
     return result
+
+
+def _answered(mask: TracedArray, decisions: Iterable[Decision]) -> bool:
+    """Return whether one of these answers says that a mask selects something."""
+    questions = ((_asks_for_nothing(TracedArray(mask._graph, d.condition)), d.answer) for d in decisions)
+    return any(m is mask._value and nothing is not answer for (m, nothing), answer in questions)
+
+
+def certainly_selects(mask: TracedArray) -> bool:
+    """Return whether the code has asked on this path whether a mask selects something, and it does."""
+    run, n = current_run.get(), mask._graph.counts.get(mask._value)
+    if run is not None and _answered(mask, [*run.taken, *run.sides]):
+        return True
+    if not is_symbolic(n):
+        return False
+    trace, count = _trace_and_count(n)
+    asked = (g for g in trace.guards if g.symbols == n.expression.symbols)
+    return count.selected in trace.filled or any(map(trace.asks_for_nothing, asked))
 
 
 def _answer(ops: Sequence[Op], number: int) -> bool:

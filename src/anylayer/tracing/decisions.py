@@ -238,22 +238,24 @@ def _try_ranges(code: CodeType) -> list[tuple[int, int]]:
     return [(e.start, e.end) for e in entries if dis.opname[code.co_code[e.target]] == "PUSH_EXC_INFO"]
 
 
-def may_raise(condition: Callable[[], Any], error: Exception) -> None:
+def may_raise(condition: Callable[[], Any], error: Exception) -> bool:
     """Raise an exception on the path on which a condition holds, where the user's code may catch it.
 
-    Elsewhere NumPy fails for such inputs, and the network returns any numbers.
+    Return whether the condition is checked. Elsewhere NumPy fails for such inputs, and the network returns any
+    numbers.
     """
     run, frame = current_run.get(), user_frame()
     if run is None:
-        return
+        return False
     while frame is not None and frame.f_code is not _Paths.call_once.__code__:
         if is_users(frame) and any(a <= frame.f_lasti < b for a, b in _try_ranges(frame.f_code)):
             asked: Any = condition()
             if run.decide(asked) if type(asked) is TracedArray else asked:
                 run.raised = error
                 raise error
-            return
+            return True
         frame = frame.f_back
+    return False
 
 
 def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:

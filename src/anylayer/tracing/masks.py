@@ -18,7 +18,7 @@ from anylayer.graph.place import describe
 from anylayer.graph.sizes import broadcast, is_one, numpy_axis
 from anylayer.network import Array, DType, Function
 from anylayer.tracing.array import Selection, TracedArray, selected, wrapped
-from anylayer.tracing.counts import compressed, mask_of_positions, positions
+from anylayer.tracing.counts import certainly_selects, compressed, mask_of_positions, positions
 from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
 from anylayer.tracing.keys import is_full, traced_masks
@@ -48,10 +48,13 @@ class MaskSelection(Selection):
 
     def made(self) -> Any:
         if self.array is None:
-            start, stop = self.axes.start, self.axes.stop
-            mask = reshape(self.mask, self.mask.shape[start:stop])
-            self.array = wrapped(self.mask._graph, compressed(expand(self.whole, self._shape()), mask, start))
+            whole = expand(self.whole, self._shape())
+            self.array = wrapped(self.mask._graph, compressed(whole, self._own_mask(), self.axes.start))
         return self.array
+
+    def _own_mask(self) -> Any:
+        """Return the mask without the axes that it did not have."""
+        return reshape(self.mask, self.mask.shape[self.axes.start : self.axes.stop])
 
     def _shape(self) -> tuple[Any, ...]:
         return broadcast(self.whole.shape, self.mask.shape)
@@ -147,17 +150,34 @@ class MaskSelection(Selection):
         return self._reduce(np.prod, 1, axis, kwargs)
 
     def max(self, axis: Any = None, **kwargs: Any) -> Any:
-        self._need_elements("maximum")
-        return self._reduce(np.max, _extreme(self.dtype, False), axis, kwargs)
+        return self._extreme(np.maximum, np.max, axis, kwargs)
 
     def min(self, axis: Any = None, **kwargs: Any) -> Any:
-        self._need_elements("minimum")
-        return self._reduce(np.min, _extreme(self.dtype, True), axis, kwargs)
+        return self._extreme(np.minimum, np.min, axis, kwargs)
+
+    def _extreme(self, ufunc: np.ufunc, function: Function, axis: Any, keywords: Mapping[str, Any]) -> Any:
+        """Return the largest or smallest elements, and `initial` where nothing is selected."""
+        others = {k: v for k, v in keywords.items() if k != "initial"}
+        initial = keywords.get("initial", np._NoValue)
+        if not self._reduces_whole(axis, others):
+            return function(self.made(), axis, **keywords)
+        if initial is np._NoValue:
+            self._need_elements(ufunc.__name__)
+        result = self._reduce(function, _extreme(self.dtype, ufunc is np.minimum), axis, others)
+        return result if initial is np._NoValue else ufunc(result, np.asarray(initial, self.dtype))
 
     def _need_elements(self, name: str) -> None:
-        """Raise NumPy's error for an empty selection on a path of its own, where the code may catch it."""
+        """Raise NumPy's error for an empty selection on a path of its own, where the code may catch it. Elsewhere
+        note that nothing checks for it.
+        """
         error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        tracing.decisions.may_raise(lambda: ~np.any(self.mask), error)
+        if not tracing.decisions.may_raise(lambda: ~np.any(self.mask), error) and not certainly_selects(
+            self._own_mask()
+        ):
+            self.mask._graph.note(
+                "max or min of a selection is an infinity or the limit of the integers where nothing is selected, "
+                "and NumPy raises ValueError; ask for it first, as by if mask.any(), or give initial="
+            )
 
     def any(self, axis: Any = None, **kwargs: Any) -> Any:
         if self.array is not None:
