@@ -62,3 +62,16 @@ def test_clip_from_0_to_6_is_written_as_relu6(tmp_path: Path) -> None:
     anylayer.export(lambda x: np.clip(x, 0, 6), x, path=tmp_path / "n.prototxt", dialect="rknn")
     net = anylayer.read(tmp_path / "n.prototxt", dialect="rknn")
     assert [node.type for node in net.network.nodes] == ["ReLU6"]
+
+
+@pytest.mark.parametrize("dialect", ["rknn", "sophgo"])
+def test_a_layer_of_the_user_is_kept_with_a_note(tmp_path: Path, dialect: str) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import anylayer\n\n\n@anylayer.layer('Mine')\nclass Mine:\n"
+        "    def __init__(self, params, blobs):\n        pass\n\n"
+        "    def forward(self, inputs):\n        return [inputs[0] * 2]\n"
+    )
+    (tmp_path / "in.prototxt").write_text(f'{HEAD}layer {{ name: "y" bottom: "x" top: "y" type: "Mine" }}')
+    net = anylayer.read(tmp_path / "in.prototxt", layers=[tmp_path / "mine.py"])
+    notes = net.write(tmp_path / "out.prototxt", dialect=dialect).notes
+    assert notes == [f"'{dialect}' has no layer Mine: define it in the program that reads the file"]

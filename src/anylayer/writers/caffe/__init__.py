@@ -97,8 +97,13 @@ def write(
     notes += renamed_output_notes(result.outputs)
     done = Written(files, notes, transposed=result.transposed, outputs=result.outputs, unrun=unrun)
     done.reading, done.params = reading, given
-    if chosen.name == "opencv" and not unrun:
-        add_opencv_runtime(done, result.net, source)
+    supported = chosen.only - source.user_types
+    lacking = ", ".join(dict.fromkeys(n.type for n in result.net.layers if n.type not in supported))
+    if chosen.name == "opencv":
+        if not unrun:
+            add_opencv_runtime(done, result.net, source, lacking)
+    elif chosen.only and lacking:
+        done.notes.append(f"'{chosen.name}' has no layer {lacking}: define it in the program that reads the file")
     return done
 
 

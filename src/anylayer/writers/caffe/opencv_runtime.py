@@ -13,10 +13,11 @@ from anylayer.writers.caffe.layers import CaffeNet
 _INSTALL = "pip install 'opencv-python-headless<5'"
 
 
-def add_opencv_runtime(done: Written, net: CaffeNet, source: Source) -> None:
+def add_opencv_runtime(done: Written, net: CaffeNet, source: Source, lacking: str) -> None:
     """Add OpenCV to the runtimes that verify the file.
 
-    Add a note with the reason instead where OpenCV is not installed, has no Caffe reader, or lacks a layer type.
+    Add a note with the reason instead where OpenCV is not installed, has no Caffe reader, or lacks layer types
+    (`lacking`).
     """
     silence = next((layer for layer in net.layers if layer.type == "Silence"), None)
     if silence is not None:
@@ -24,9 +25,7 @@ def add_opencv_runtime(done: Written, net: CaffeNet, source: Source) -> None:
         done.notes.append(
             f"OpenCV lists '{silence.name}' among its outputs too, because no layer reads input {blobs}"
         )
-    supported = net.dialect.only - source.user_types
-    missing = dict.fromkeys(layer.type for layer in net.layers if layer.type not in supported)
-    why = f"which has no layer {', '.join(missing)}" if missing else ""
+    why = f"which has no layer {lacking}" if lacking else ""
     try:
         from anylayer.libraries import opencv
     except ImportError:
