@@ -18,9 +18,8 @@ from anylayer.layer import Bound, Definition, Layer, Registry, bind
 from anylayer.layer.registry import registered
 from anylayer.network import ABSENT, Array, Node, Subgraph, TensorType
 from anylayer.tracing import constant_of, is_traced
-from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.loop_operator import MAX_STEPS as _STEPS
-from anylayer.tracing.loop_operator import record_loop
+from anylayer.tracing.loop_operator import limited, record_loop
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
@@ -84,9 +83,7 @@ def _record_within_limits(
         f"its steps times those of the loops around it exceed the limit of {_MAX_NESTED_STEPS}",
     )
     if is_traced(limit):
-        limit = limit.reshape(())
-        steps = np.where(limit > most, np.zeros((), limit.dtype), limit)  # some engines continue after the index
-        limit = gather(steps.reshape(1), np.where(limit > most, OUTSIDE, np.int64(0)), 0)
+        limit = limited(limit.reshape(()), most)
     elif fixed is not None and fixed > most:
         limit = fixed = None
     with in_loop(most if fixed is None else max(fixed, 1)):

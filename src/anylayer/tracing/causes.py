@@ -176,13 +176,12 @@ def index_refusal(x: Array) -> TraceError:
     """Return the error for a request for an integer."""
     opcode, text = running_expression(user_frame())
     if text.startswith("range("):
-        what = "range()"
-    elif opcode.startswith("BINARY_SUBSCR") and _has_single_index(text):
+        return _values_refusal(x, "range()", "loop over it in a statement for, or over a fixed range", JoinError)
+    if opcode.startswith("BINARY_SUBSCR") and _has_single_index(text):
         return _indexing(x)
-    elif opcode.startswith(("BINARY_S", "STORE_S")):
+    if opcode.startswith(("BINARY_S", "STORE_S")):
         what = "indexing or slicing"
     else:
         what = "a size, a slice bound or int()"
-    return _values_refusal(
-        x, what, "sizes must follow from shapes and parameters; values stay arrays (.astype(np.int64), x[i])"
-    )
+    remedy = "sizes must follow from shapes and parameters; values stay arrays (.astype(np.int64), x[i])"
+    return _values_refusal(x, what, remedy)

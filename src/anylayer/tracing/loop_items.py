@@ -132,10 +132,16 @@ def _range(args: Sequence[Any]) -> Items:
     if type(step) is PythonNumber or not step:
         raise refusal("the step of a range depends on data; use a fixed step")
     distance, width = (stop - start, step) if step > 0 else (start - stop, -step)
-    n = (distance + width - 1) // width
+    n = distance if width == 1 else (distance + width - 1) // width
     steps = extreme("max", n, 0) if type(n) is Size else np.maximum(as_arrays(n), 0)
     first = _size(start) if type(start) is Size else start
-    return Items(steps, lambda k: k if type(first) is int and (first, step) == (0, 1) else first + k * step)
+    return Items(steps, lambda k: _place(first, k, step))
+
+
+def _place(first: Any, k: Any, step: int) -> Any:
+    """Return first + k * step with the operators that it needs."""
+    k = k if step == 1 else k * step
+    return k if type(first) is int and first == 0 else first + k
 
 
 def iter_of(x: Items) -> Iterator[Any]:
@@ -152,7 +158,7 @@ def items_of(x: Any) -> Items | None:
     if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
         return items_of(x.made())
     if type(x) is range:
-        return Items(len(x), lambda k: k if (x.start, x.step) == (0, 1) else x.start + k * x.step)
+        return Items(len(x), lambda k: _place(x.start, k, x.step))
     if type(x) is TracedArray and x.ndim:
         n = x.shape[0]
         return Items(n, lambda k: x[k])

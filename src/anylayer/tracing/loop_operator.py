@@ -107,6 +107,16 @@ def end_at(most: int, step: Any, go: Any) -> Any:
     return gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
 
 
+def limited(steps: Any, most: int) -> Any:
+    """Return a traced number of steps, with an index that engines refuse if it is more than `most`.
+
+    There are no steps then, because some engines go on after the index.
+    """
+    is_more = steps > most
+    few = np.where(is_more, np.zeros((), steps.dtype), steps)
+    return gather(few.reshape(1), np.where(is_more, OUTSIDE, np.int64(0)), 0)
+
+
 def _scalar(x: object, dtype: DType) -> Value:
     """Return a limit or a condition as a value of rank 0."""
     return value_of((x if type(x) is TracedArray else as_array(x, dtype)).reshape(()))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import INDEXED
 from anylayer.graph.place import place_of, refusal, user_frame
@@ -28,7 +29,7 @@ from anylayer.tracing.element_loops import all_steps
 from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable
 from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
-from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at
+from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at, limited
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.python_numbers import as_arrays, kind_of, number
 from anylayer.tracing.record import running_graph, value_of
@@ -331,6 +332,9 @@ class RecordedLoop:
             start = [value_of(x) for x in (*(a for n in names for a in arrays_in(self.start[n])), *contents)]
             most = MAX_STEPS if steps is None or type(steps) is TracedArray else steps
             limit = MAX_STEPS if steps is None else steps
+            if type(steps) is TracedArray and not self.run.loops:
+                is_limited = Intervals(graph.producers).of(steps._value)[1] <= MAX_STEPS
+                limit = steps if is_limited else limited(steps, MAX_STEPS)
             go = self._condition()
             outputs = emit_loop(graph, body.graph, limit, go, start, body.captured, most, is_fixed, self.place)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])
