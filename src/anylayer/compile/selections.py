@@ -12,7 +12,6 @@ user's code are decisions: see anylayer.tracing.decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anylayer import compile as compilation
@@ -21,7 +20,7 @@ from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
-from anylayer.graph.ir import Value, limit_repetition
+from anylayer.graph.ir import TooMuchInAll, Value, limit_repetition
 from anylayer.graph.place import refusal
 from anylayer.graph.sized import equal_constants, sized_array
 from anylayer.graph.symbolic import Size, new_size, plain
@@ -42,10 +41,6 @@ _FEW_QUESTIONS = 4
 """The largest number of selections of which each combination of empty ones is traced, if ifs can be joined."""
 _MAX_FILLED = 16
 """The largest number of elements that a selection is filled to."""
-
-
-class _ManyQuestions(TraceError):
-    """The code asks for many selections whether they are empty."""
 
 
 def trace_with_selections(trace: Tracer, types: Sequence[TensorType], *, exact: bool = False) -> Graph:
@@ -114,7 +109,7 @@ def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda
     try:
         with limit_repetition(), answer("sizes", _FEW_QUESTIONS) as questions:
             return attempt()
-    except _ManyQuestions:
+    except tracing.checked.TooManyQuestions:
         others = ["joined", "sizes"]
     except AnyLayerError:
         if not questions.asked:
@@ -122,8 +117,12 @@ def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda
         others = []
     for how in others:
         restart()
-        with suppress(AnyLayerError), limit_repetition(), answer(how):
-            return attempt()
+        try:
+            with limit_repetition(), answer(how) as questions:
+                return attempt()
+        except AnyLayerError as error:  # another attempt would record more, or the same
+            if isinstance(error, TooMuchInAll) or (how == "sizes" and not questions.asked):
+                raise
     restart()
     with limit_repetition():
         return attempt()
@@ -175,15 +174,18 @@ def _check_conditions(
             raise _not_recorded(guard)
     before = not_empty
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
-    if len(names) > tracing.checked.questions().most:
-        raise _ManyQuestions("the code asks for many selections whether they are empty")
+    tracing.checked.questions().need_few(names.keys())
     for name in names:
         selected = trace.counts[name].selected
         if selected in not_empty:
             continue
         place = next(g.place for g in conditions if name in g.symbols)
         if len(trace.empty) + len(trace.filled) >= _MAX_EMPTY:
-            raise refusal(f"the code finds more than {_MAX_EMPTY} selections empty", place=place)
+            raise refusal(
+                f"the code does something else for each of more than {_MAX_EMPTY} selections that may be empty; "
+                "remove this question where arrays without elements give the same result",
+                place=place,
+            )
         nothing = trace.empty | {selected}
         empty = _traced_again(trace, again, nothing, trace.filled, before)
         if _agrees(graph, empty, trace, name):

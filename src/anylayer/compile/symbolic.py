@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from anylayer.errors import TraceError
 from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, symbol
 from anylayer.graph.guards import Guard
-from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.ir import Graph, Op, TooMuchInAll, Value
 from anylayer.graph.open_sizes import solved
 from anylayer.graph.operators import is_sized_by_data
 from anylayer.graph.reals import Real
@@ -237,6 +237,8 @@ class _Unifier:
         parts = Trace(a.body, self.a.symbols), Trace(b.body, self.b.symbols)
         try:
             return _Unifier(*parts, self.ranges, self).run()
+        except TooMuchInAll as error:
+            raise TooMuchInAll(error.message, *([self.place] if self.place else [])) from None
         except TraceError as error:
             raise self.refuse(error.message) from error
 

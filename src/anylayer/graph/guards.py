@@ -166,7 +166,8 @@ class SymbolicTrace:
     is the first line that makes a plain number of an open size. `decide` answers a comparison of sizes that depend
     on data by the user's code, or returns None. `repeat` returns a list times such a size. `asked` gets each
     condition on such sizes that is not answered so, and the answer; if it returns True, the condition is answered
-    as it is for size 0. `layer` names the built-in layer that is traced, which is the place of its conditions.
+    as it is for size 0. `recorded` is the number of operators before the last of them. `layer` names the built-in
+    layer that is traced, which is the place of its conditions.
     """
 
     ranges: dict[str, tuple[int, int]]
@@ -183,6 +184,7 @@ class SymbolicTrace:
     fixes: str = ""
     decide: Callable[[Any, str, Any], bool | None] = lambda a, relation, b: None
     repeat: Function = lambda items, n: NotImplemented
+    recorded: int = 0
     layer: str = ""
     _answers: dict[Expression, bool] = field(default_factory=dict)
     _state: tuple[Any, ...] = ()

@@ -112,7 +112,7 @@ class TooManyOperators(TraceError):
     """The error of a graph that would exceed its limit of operators."""
 
 
-_MAX_REPEATED = 60_000
+_MAX_REPEATED = 70_000
 """The largest number of operators that one function records where it is traced for many combinations of paths."""
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
@@ -127,15 +127,39 @@ def limit_repetition() -> Iterator[None]:
         _left.reset(token)
 
 
+class TooMuchInAll(TraceError):
+    """The error of a function that records too many operators in all combinations of its paths."""
+
+
 def _take_operator() -> None:
     left = _left.get()
     if left is not None:
         left[0] -= 1
         if left[0] < 0:
-            raise refusal(
-                f"this records more than {_MAX_REPEATED} operators in all, because it is traced once for each "
-                "combination of branches and of empty selections; use np.where, or split the function"
-            )
+            raise _too_much()
+
+
+def recorded_in_all() -> int:
+    """Return the number of operators that all traces inside of limit_repetition have recorded so far."""
+    left = _left.get()
+    return 0 if left is None else _MAX_REPEATED - left[0]
+
+
+def need_operators(number: int, place: str | None) -> None:
+    """Raise TooMuchInAll if recording so many more operators, for the question at `place`, exceeds the limit."""
+    left = _left.get()
+    if left is not None and number > left[0]:
+        raise _too_much(place)
+
+
+def _too_much(place: str | None = None) -> TraceError:
+    return refusal(
+        f"this records more than {_MAX_REPEATED} operators in all, because it is traced once for each combination "
+        "of branches and of empty selections; compute all classes or images as one array, remove questions whose "
+        "answer changes nothing (if len(x) == 0), or divide the function among several layers",
+        place=place,
+        kind=TooMuchInAll,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from typing import Any
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
-from anylayer.graph.ir import Graph, TooManyOperators, Value, limit_repetition
+from anylayer.graph.ir import (
+    Graph,
+    TooManyOperators,
+    TooMuchInAll,
+    Value,
+    limit_repetition,
+    need_operators,
+    recorded_in_all,
+)
 from anylayer.graph.place import JoinError, place_of, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.network import Array, TensorType
@@ -47,6 +55,15 @@ class Questions:
     how: str = "decisions"
     most: float = math.inf
     asked: bool = False
+
+    def need_few(self, names: Set[str]) -> None:
+        """Raise TooManyQuestions if the code asks for more sizes than allowed."""
+        if len(names) > self.most:
+            raise TooManyQuestions("the code asks for many selections whether they are empty")
+
+
+class TooManyQuestions(TraceError):
+    """The code asks for more selections than Questions allow whether they are empty."""
 
 
 _questions: ContextVar[Questions | None] = ContextVar("questions", default=None)
@@ -98,6 +115,7 @@ def trace_checked(
             return _attempts(code)
     except (JoinError, TooManyOperators) as error:
         first = error
+    causes: list[TraceError] = []
     for how in ("ifs", "loops"):
         code = code.fresh()
         try:
@@ -106,7 +124,8 @@ def trace_checked(
         except SizeDependsOnData:
             raise
         except TraceError as error:
-            cause = error
+            causes.append(error)
+    cause = next((e for e in causes if isinstance(e, TooMuchInAll)), causes[-1])
     raise cause if first is None else tracing.joined_ifs.with_reason(first, cause)
 
 
@@ -132,8 +151,9 @@ def _attempts(code: _Code) -> Graph:
             restart()
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
-                    is_joined = questions().how == "joined"
-                    limit = _MAX_OPERATORS if is_joined else _MAX_OPEN_OPERATORS
+                    sizes = current_trace.get()
+                    is_open = sizes is not None and sizes.symbols and questions().how != "joined"
+                    limit = _MAX_OPEN_OPERATORS if is_open else _MAX_OPERATORS
                     graph = _trace_twice(code, limit, counterpart, restart)
                 place = _counts_to_size(code)
                 if not place:
@@ -218,7 +238,16 @@ def _trace_twice(
     counterpart: Callable[[Any], Any] = lambda x: x,
     restart: Callable[[], None] = lambda: None,
 ) -> Graph:
+    sizes, before_this = current_trace.get(), recorded_in_all()
     graph = _trace_once(code, limit)
+    needed, place = recorded_in_all() - before_this, None
+    if sizes is not None and sizes.turn == 0 and not sizes.empty and not sizes.filled:
+        needed *= 3  # the other turn comes
+        asked = [g.place for g in sizes.guards if not sizes.counts.keys().isdisjoint(g.symbols)]
+        if asked:
+            place = asked[-1]
+            needed += 4 * max(sizes.recorded - before_this, 0)  # and in both the other answer of a question
+    need_operators(needed, place)
     reach = Reach(counterpart(code.function if code.subject is None else code.subject()))
     before = Snapshot(reach)
     later: list[Snapshot] = []

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.expressions import symbol
 from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
-from anylayer.graph.ir import Graph, Value
+from anylayer.graph.ir import Graph, Value, recorded_in_all
 from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
 from anylayer.graph.sized import equal_constants
 from anylayer.graph.symbolic import Size
@@ -84,11 +85,14 @@ def _is_selection(x: object) -> bool:
 
 
 class Loops:
-    """The questions of one call of the user's code, by frame and position in its code."""
+    """The questions of one call of the user's code, by frame and position in its code. `questions` are the sizes
+    that it asks for outside of a `while`.
+    """
 
     def __init__(self) -> None:
         self.heads: dict[tuple[FrameType, Any], list[Head]] = {}
         self.watches: dict[tuple[FrameType, Any], Watch] = {}
+        self.questions: set[str] = set()
 
     def ends_at_one(self, trace: SymbolicTrace, guard: Guard) -> bool | None:
         """Return the answer to a question that would end a loop because one element is left, as in `if order.size
@@ -125,11 +129,15 @@ class Loops:
         if records_loop() or not is_users(frame) or not trace.asks_for_nothing(guard):
             return False
         (name,) = guard.symbols
+        trace.recorded = recorded_in_all()
         key = frame, position_of(frame)
         for other, earlier_heads in self.heads.items():
             if other != key and earlier_heads and all(h.size != name for h in earlier_heads):
                 earlier_heads[-1].asked.setdefault(name, place_of(frame))
         if not _may_ask_in_while(frame.f_code, key[1]):
+            if not trace.certain(guard):
+                self.questions.add(name)
+                tracing.checked.questions().need_few(self.questions)
             return False
         heads = self.heads.setdefault(key, [])
         heads.append(_head(frame, name, running_graph()))

@@ -1,0 +1,56 @@
+"""Functions that are traced many times, for each combination of selections that may be empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anylayer.errors import TraceError
+from anylayer.graph import ir
+from anylayer.network import Array, TensorType
+
+from .test_selections import arrays, traced
+
+
+def many_parts(b: Array, s: Array) -> Any:
+    parts = []
+    for c in range(6):
+        at = np.where(s > c / 8)[0]
+        if len(at) == 0:
+            continue
+        parts.append(np.sqrt(np.abs(b[at] * c)))
+    if len(parts) == 0:
+        return np.zeros((0, 4), np.float32)
+    return np.concatenate(parts)
+
+
+def test_repeated_traces_are_refused_before_they_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
+    recorded = 0
+    take = ir._take_operator
+
+    def count() -> None:
+        nonlocal recorded
+        recorded += 1
+        take()
+
+    monkeypatch.setattr(ir, "_take_operator", count)
+    assert traced(many_parts, types).ops and recorded > 600
+    limit, recorded = recorded // 3, 0
+    monkeypatch.setattr(ir, "_MAX_REPEATED", limit)
+    message = rf"traces.py:\d+: this records more than {limit} operators .* divide the function among several"
+    with pytest.raises(TraceError, match=message):
+        traced(many_parts, types)
+    assert recorded < limit
+
+
+def test_selections_of_more_than_1000_operators_are_traced() -> None:
+    def many_sums(b: Array, s: Array) -> Any:
+        total = b[:1].sum(0)
+        for c in range(200):
+            total = total + b[np.where(s > c / 200)[0]].sum(0)
+        return total
+
+    assert len(traced(many_sums, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]).ops) > 1000
