@@ -197,7 +197,8 @@ def _check_conditions(
         full = _traced_again(trace, again, trace.empty, filled)
         needed = [selected, *(n for n, least in filled.items() if least > 1)]
         if any((n, filled[n]) not in full.filled for n in needed):
-            raise refusal("the code does something else if an input has no elements", place=place)
+            what = "the code does something else if an input has no elements"
+            raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
         token = current_graph.set(full)
         try:
             graph = tracing.decisions.join_selected(full, empty, selected, place)

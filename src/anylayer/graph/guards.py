@@ -233,7 +233,7 @@ class SymbolicTrace:
         if not self.ended.isdisjoint(symbols):
             raise refusal(
                 "the size of an array that one iteration of a loop has computed is used after the loop, whose "
-                "number of iterations is known only when the network runs"
+                "number of iterations is known only when the network runs; append to a list, and use its length"
             )
 
     def depends_on_data(

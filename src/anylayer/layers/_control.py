@@ -25,8 +25,12 @@ from anylayer.tracing.record import graph_of
 
 MAX_STEPS = _STEPS
 """Limit on the steps of a Loop or a Scan."""
+_TOO_MANY = f"its loop exceeds the limit of {MAX_STEPS} steps; split it into loops of fewer steps"
 _MAX_STEPS_IN_ALL = 2 * MAX_STEPS
 """Limit on the steps of a Loop or a Scan and of those inside it."""
+_TOO_MANY_IN_ALL = (
+    f"its loop and those inside it exceed the limit of {_MAX_STEPS_IN_ALL} steps; compute one with arrays"
+)
 _MAX_UNROLLED = 2000
 """Limit on the operators of a loop that is unrolled. An LSTM of 100 steps has 1,800 of them, and takes 1.0 ms
 instead of 1.4 ms in a Loop (ONNX Runtime); one of 1,000 steps is compiled in 53 s instead of 0.1 s."""
@@ -46,7 +50,10 @@ def counting() -> Iterator[Callable[[], None]]:
 
     def count() -> None:
         left[0] -= 1
-        need(left[0] >= 0, f"its loop and those inside it exceed the limit of {_MAX_STEPS_IN_ALL} steps")
+        need(
+            left[0] >= 0,
+            f"its loop and those inside it exceed the limit of {_MAX_STEPS_IN_ALL} steps; use an engine",
+        )
 
     try:
         yield count
@@ -80,7 +87,8 @@ def _record_within_limits(
     fixed = None if limit is None or is_traced(limit) else int(np.asarray(limit).reshape(()))
     need(
         most and not (always and fixed is not None and fixed > most),
-        f"its steps times those of the loops around it exceed the limit of {_MAX_NESTED_STEPS}",
+        f"its steps times those of the loops around it exceed the limit of {_MAX_NESTED_STEPS}; compute the inner "
+        "one with whole arrays",
     )
     if is_traced(limit):
         limit = limited(limit.reshape(()), most)
@@ -220,7 +228,7 @@ class Control(Layer):
         stacks: list[list[Any]] = [[] for _ in range(rows)]
         need(
             not (go and runs_on) or (count is not None and count <= MAX_STEPS),
-            f"its loop exceeds the limit of {MAX_STEPS} steps",
+            _TOO_MANY,
         )
         with counting() as count_step:
             while go and (count is None or number < count):
@@ -246,7 +254,7 @@ class Control(Layer):
                         if not growth.has_room():
                             raise
                 go = _truth(again, "its condition")
-                need(number <= MAX_STEPS, f"its loop exceeds the limit of {MAX_STEPS} steps")
+                need(number <= MAX_STEPS, _TOO_MANY)
         need(number or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*results[: len(states)], *map(stack, stacks)]
 

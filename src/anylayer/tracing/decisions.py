@@ -32,6 +32,7 @@ from anylayer.tracing.array import TracedArray
 
 MAX_PATHS = 64
 """The largest number of paths of one function."""
+_MAX_REPEATED = 200_000  # the operators, or the questions, of one path times the number of different questions
 _MAX_DEPTH = 200
 """The largest number of operators through which a difference between two paths is followed."""
 
@@ -65,7 +66,7 @@ Writes = dict[int, tuple[TracedArray, Any]]
 class Run:
     """One run of a function: decision k gets `answers[k]`, and False where the list ends.
 
-    `taken` are the decisions so far. A question that was asked before gets the same answer again. `is_possible` is
+    `taken` are the decisions so far, of `asked` questions: an equal one gets the same answer. `is_possible` is
     false once answers contradict each other, so that the network never takes this path. `raised` is the last
     exception that the code raises in NumPy, too: see may_raise. `sides` are the sides of joined ifs that run now,
     `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions. `writes`
@@ -74,9 +75,8 @@ class Run:
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
-        self.answers = tuple(answers)
+        self.answers, self.asked, self.is_possible = tuple(answers), 0, True
         self.taken: list[Decision] = []
-        self.is_possible = True
         self.raised: Exception | None = None
         self.sides: list[Decision] = []
         self.joined: list[Decision] = []
@@ -91,6 +91,7 @@ class Run:
         condition = self.condition_of(x)
         if condition.const is not None:
             return bool(condition.const)
+        self.asked += 1
         if condition not in self._known:
             self._known[condition] = self._answer(condition, len(x._graph.ops))
         return self._known[condition]
@@ -170,12 +171,12 @@ def guarded_index(op: str, inputs: Sequence[Any], graph: Graph) -> Sequence[Any]
     return [x, np.where(run.path(graph), index, index.dtype.type(0)), *inputs[2:]]
 
 
-def too_many(decisions: Sequence[Decision]) -> TraceError:
+def too_many(decisions: Sequence[Decision], number: object = MAX_PATHS) -> TraceError:
     """Return the error for a function with more paths than the limit."""
     places = list(dict.fromkeys(d.place for d in decisions))
     lines = ", ".join(places[:6]) + (", ..." if len(places) > 6 else "")
     return refusal(
-        f"the values of the arrays decide between more than {MAX_PATHS} paths (at {lines}); use np.where, "
+        f"the values of the arrays decide between more than {number} paths (at {lines}); use np.where, "
         "np.maximum or np.minimum, or a loop over a fixed number of steps",
         place=decisions[-1].place,
         kind=TooManyPaths,
@@ -239,10 +240,8 @@ def _try_ranges(code: CodeType) -> list[tuple[int, int]]:
 
 
 def may_raise(condition: Callable[[], Any], error: Exception) -> bool:
-    """Raise an exception on the path on which a condition holds, where the user's code may catch it.
-
-    Return whether the condition is checked. Elsewhere NumPy fails for such inputs, and the network returns any
-    numbers.
+    """Raise an exception on the path on which a condition holds, and return True, if the user's code may catch it.
+    Otherwise NumPy fails for such inputs, and the network returns any numbers.
     """
     run, frame = current_run.get(), user_frame()
     if run is None:
@@ -266,7 +265,7 @@ def explore(graph: Graph, call: Callable[[], list[Value]]) -> list[Value]:
     paths = _Paths(graph, call)
     outputs = paths.outputs(())[0]
     if outputs is None:
-        raise refusal("forward asks for a path that the network never takes", place=paths.runs[0].taken[-1].place)
+        raise refusal("every path of forward raises; return a value", place=paths.runs[0].taken[-1].place)
     graph.decided = paths.decisions() if len(paths.runs) > 1 or paths.runs[0].joined else None
     return outputs
 
@@ -294,6 +293,8 @@ class _Paths:
         """
         run = Run(answers)
         outputs = self.call_once(run)
+        if len(self.runs) == 1 and len(run.taken) * max(len(self.graph.ops), run.asked) > _MAX_REPEATED:
+            raise too_many(run.taken, f"{len(run.taken)} long")
         for at in reversed(range(len(answers), len(run.taken))):
             decision = run.taken[at]
             others, again = self.outputs([*(d.answer for d in run.taken[:at]), not decision.answer])
@@ -306,7 +307,8 @@ class _Paths:
                     "two runs of forward that take the same branches up to here compute different values; remove "
                     "random numbers, the time, counters and state that one call keeps for the next"
                     if outputs is None or others is None or not is_same
-                    else f"forward returns {len(outputs)} outputs in one branch and {len(others)} in the other",
+                    else f"forward returns {len(outputs)} outputs in one branch and {len(others)} in the other; "
+                    "return the same number in both",
                     place=decision.place,
                     kind=JoinError,
                 )

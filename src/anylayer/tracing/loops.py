@@ -31,7 +31,7 @@ from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.counts import guard_of
 from anylayer.tracing.decisions import records_loop
-from anylayer.tracing.grown import GrownList, Unreadable, repeated_list, set_local
+from anylayer.tracing.grown import GrownList, Unreadable, renamed, repeated_list, set_local
 from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.loop_uses import Watch, is_only_appended_to
@@ -446,11 +446,8 @@ class _Closing:
         """Give the local variables the results of the loop."""
         for name in sized:
             if any(h.exits for h in self.heads):
-                set_local(
-                    self.frame,
-                    name,
-                    Unreadable(f"'{name}' is read after a loop that ends where one or no element is left"),
-                )
+                why = "is read after a loop that ends where one or no element is left; end it where none is left"
+                set_local(self.frame, name, Unreadable(f"'{name}' {why}"))
                 continue
             x = self.final[name]
             x._content, x._view = np.zeros((0, *x.shape[1:]), x.dtype), None
@@ -463,7 +460,7 @@ class _Closing:
         for name, value in rows.items():
             items = self.final[name]
             set_local(self.frame, name, GrownList(self.start.lists[name], value))
-            items[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
+            items[:] = [renamed(f"the list '{name}', which a loop has filled,")]
 
 
 @contextmanager

@@ -257,7 +257,8 @@ class PythonNumber:
 
     def __getattr__(self, name: str) -> Scalar:
         if not name.startswith("_") and hasattr(self.kind, name):
-            raise refusal(f"{self.kind.__name__}.{name} of a number that depends on data cannot be recorded")
+            what = f"{self.kind.__name__}.{name} of a number that depends on data"
+            raise refusal(f"{what} cannot be recorded; keep it an array")
         raise AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'")
 
 

@@ -185,7 +185,7 @@ def _output(graph: Graph, output: Any) -> Value:
         return output._value if sizes is None else graph.constant(sizes)
     array = np.asarray(output)
     if array.dtype.kind not in "biuf":
-        raise refusal(f"forward returns {type(output).__name__}, which is not an array of numbers")
+        raise refusal(f"forward returns {type(output).__name__}, which is not an array of numbers; return arrays")
     return graph.constant(array)
 
 

@@ -26,7 +26,7 @@ from anylayer.tracing.array import Selection, TracedArray, restore
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.element_loops import all_steps
-from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable
+from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable, renamed
 from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
 from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at, limited
@@ -140,7 +140,7 @@ class RecordedLoop:
                 self.lists[n] = x
             elif x is not None and k >= appended and len(kinds) == 1 and None not in kinds:
                 self.replaced[n] = NumberList(x, kinds.pop())
-                x[:] = [Unreadable(f"the list '{n}', which a loop changes, is read under another name")]
+                x[:] = [renamed(f"the list '{n}', which a loop changes,")]
         self.going: Any = True
         self.is_peeled = self.is_done = False
         uncarried = [x for n, x in self.start.items() if self.kinds[n] is None and type(x) is not Unreadable]
@@ -148,7 +148,7 @@ class RecordedLoop:
         self.passes = 0
         state = LoopState(frame, {**variables, **self.replaced})
         if not state.is_complete:
-            raise self.refusal("the code reaches too many objects to compare them")
+            raise self.refusal("the code reaches too many objects to compare them; keep its tables in arrays")
         self.existing = state.arrays
 
     def refusal(self, why: str) -> Exception:
@@ -166,7 +166,9 @@ class RecordedLoop:
             return False
         self.passes += 1
         if self.passes > _MAX_PASSES:
-            raise self.refusal("each of its steps changes other variables")
+            raise self.refusal(
+                "each of its steps changes other variables; give each a value of its type before the loop"
+            )
         self.first, self.counts = len(self.graph.ops), len(self.graph.counts)
         self.inside: list[Value] = []
         self.step, _ = self._placeholder("step", (), I8), self._placeholder("go", (), BOOL)
@@ -299,7 +301,9 @@ class RecordedLoop:
             x._content, x._version = contents[key], x._version + 1
         for name in changed:
             if variable_of(name) not in self.names:
-                raise self.refusal(f"'{name}' changes in each step, and is neither a local variable nor an array")
+                raise self.refusal(
+                    f"'{name}' changes in each step, and is neither a local variable nor an array; use one of them"
+                )
         for n, x in self.start.items():
             if self.kinds[n] and self._is_shared(x):
                 raise self.refusal(
@@ -370,7 +374,7 @@ class RecordedLoop:
         old = self.lists[name]
         result = self.lists[name] = GrownList(old) if type(old) is list else old
         if result is not old:
-            old[:] = [Unreadable(f"the list '{name}', which a loop has filled, is read under another name")]
+            old[:] = [renamed(f"the list '{name}', which a loop has filled,")]
         result.add(rows, mask, element)
 
     def results(self, variables: Mapping[str, Any]) -> list[Any]:

@@ -255,7 +255,10 @@ def _without_masked(x: Array, gone: object, axis: int) -> Array | None:
 def repeat(a: Array, repeats: Any, axis: AxisArg = None) -> Array:
     sizes = size_list(repeats)
     if type(repeats) is TracedArray and sizes is None:
-        raise refusal("np.repeat with traced repeats has a size that is known only when the network runs")
+        raise refusal(
+            "np.repeat with traced repeats has a size that is known only when the network runs; for a fixed one "
+            "write x[np.searchsorted(np.cumsum(repeats), np.arange(n), 'right')]"
+        )
     a = a.reshape(-1) if axis is None else a
     place = numpy_axis(0 if axis is None else axis, a.ndim)
     sizes = list(repeats) if holds_symbolic(repeats) and isinstance(repeats, (list, tuple)) else sizes
