@@ -49,6 +49,23 @@ def appended(x: Array, n: Array) -> Any:
     return np.array(keep, np.int64)
 
 
+def until_a_sum(x: Array, n: Array) -> Any:
+    total, t, rows = np.float32(0), 0, []
+    while total < n[0] and t < N:
+        total = total + np.abs(x[t])
+        rows.append(x[t] * np.arange(3, dtype=np.float32))
+        t += 1
+    return np.array(rows, np.float32).reshape(-1, 3)[:5], total
+
+
+def not_near_others(x: Array, n: Array) -> Any:
+    order, keep = np.argsort(-x, kind="stable"), []
+    while order.size > 0:
+        keep.append(order[0])
+        order = order[1:][np.abs(x[order[1:]] - x[order[0]]) > n[0] / 20]
+    return np.array(keep), x[keep[:4]]
+
+
 def in_a_branch(x: Array, n: Array) -> Any:
     total = np.float32(0)
     if x[0] > 0:
@@ -66,10 +83,8 @@ def graph_of(function: Function) -> Graph:
 
 
 @pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
-@pytest.mark.parametrize("function", [*NUMBERS, appended], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [*NUMBERS, appended, until_a_sum, not_near_others], ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
-    if function is appended and engine == "cpp":
-        pytest.skip("engine cpp has no lists that grow")
     run = program_of(graph_of(function), engine)
     for seed in range(4):
         x = np.random.default_rng(seed).standard_normal(N).astype(np.float32)

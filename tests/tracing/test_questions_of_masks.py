@@ -243,7 +243,7 @@ def number_of_picked(b: Array, s: Array) -> Any:
     return b[picked], np.ones((len(picked), 2))
 
 
-@refused("more than 64 paths|more than 70000 operators|a loop")
+@case
 def while_anything_is_left(b: Array, s: Array) -> Any:
     x = s.copy()
     while (x > 0).any():

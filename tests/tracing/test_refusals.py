@@ -67,7 +67,7 @@ refused(r"\*\* 2 of a bool is int64 or int8, for a scalar or an array; cast the 
 refused(rf"float\(\) {NEEDS}keep the array")(lambda x: float(x[0, 0]))
 refused(rf"math.sqrt\(\) {NEEDS}keep the array and use NumPy's functions: np.sqrt")(lambda x: math.sqrt(x[0, 0]))
 refused(rf"size, a slice bound or int\(\) {NEEDS}sizes must follow")(lambda x: int(x[0, 0]))
-refused(rf"range\(\) {NEEDS}sizes must follow")(lambda x: list(range(x.argmax())))
+refused(rf"range\(\) {NEEDS}loop over it in a statement for")(lambda x: list(range(x.argmax())))
 refused(rf"indexing or slicing {NEEDS}sizes must follow")(lambda x: CONST[: x.argmax()])
 refused(SELECTED)(lambda x: x[: x.argmax()])
 refused(rf"a size, a slice bound or int\(\) {NEEDS}sizes must follow")(lambda x: np.zeros(x.argmax()))

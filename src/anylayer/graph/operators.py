@@ -87,7 +87,7 @@ SHAPES = _trait("Shape Size")
 SIZED_BY_DATA = _trait("Compress NonMaxSuppression NonZero Unique")
 """Operators whose number of results depends on data."""
 
-COUNTED = ELEMENTWISE | VIEWS | _trait("Compress Gather NonZero Slice")
+COUNTED = ELEMENTWISE | VIEWS | _trait("Compress Concat Expand Gather Loop NonZero Range Slice")
 """Operators that generated loops compute where sizes of their results depend on data."""
 
 

@@ -123,7 +123,7 @@ def _counted_sizes(graph: Graph) -> dict[str, Dim]:
     for op in graph.ops:
         with naming(op):
             bases = [d.base for v in op.outputs for d in v.shape if isinstance(d, Dim)]
-            selected.update(bases if op in SIZED_BY_DATA else ())
+            selected.update(bases if op in SIZED_BY_DATA or op.op == "Loop" else ())
             countable = all(
                 ({d} if d.expression is None else {s.base for s in d.sources}) <= selected for d in bases
             )

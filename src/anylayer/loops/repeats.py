@@ -18,7 +18,8 @@ import numpy as np
 from anylayer.graph import Graph, Op, Value
 from anylayer.graph.expressions import constant
 from anylayer.graph.operators import COSTLY, VIEWS
-from anylayer.loops.ir import BOOL, Branch, Buffer, Repeat, Scalar, Statement, Store
+from anylayer.graph.sizes import Dim
+from anylayer.loops.ir import BOOL, INT, Branch, Buffer, Local, Repeat, Scalar, Set, Statement, Store
 from anylayer.loops.lower import append_graph, naming
 from anylayer.loops.lowering import NESTS, ElementAt, Index, Lowering, Unsupported, given, nests, size_of
 from anylayer.loops.movement import write_elements
@@ -101,6 +102,12 @@ def _loop(low: Lowering, op: Op) -> None:
         _append_writes(inner, conditions, list(group))
     for source, buffer, row in ends:
         inner.fill(source.shape, partial(_copy, inner, source, buffer, row))
+    bases = [d.base for v in op.outputs[count:] for d in v.shape[:1] if isinstance(d, Dim)]
+    for d in dict.fromkeys(d for d in bases if d.expression is None and d.name not in low.counts):
+        counter = Local(low.name("count"), INT)
+        low.counts[d.name] = counter, d.maximum
+        low.flush([Set(counter, low.scalars.const(0, INT), "=")])
+        inner.body.append(Set(counter, low.scalars.const(1, INT), "add"))
     low.flush([Repeat(name, limit, condition, inner.body)])
 
 

@@ -152,8 +152,9 @@ def _attempts(code: _Code) -> Graph:
             try:
                 with tracing.substitution.substitute_numpy() as counterpart:
                     sizes = current_trace.get()
-                    is_open = sizes is not None and sizes.symbols and questions().how != "joined"
-                    limit = _MAX_OPEN_OPERATORS if is_open else _MAX_OPERATORS
+                    is_long = tracing.decisions.changes_code() == "ifs" or (sizes is not None and sizes.symbols)
+                    is_joined = questions().how == "joined"
+                    limit = _MAX_OPEN_OPERATORS if is_long and not is_joined else _MAX_OPERATORS
                     graph = _trace_twice(code, limit, counterpart, restart)
                 place = _counts_to_size(code)
                 if not place:

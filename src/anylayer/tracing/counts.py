@@ -179,7 +179,7 @@ def certainly_selects(mask: TracedArray) -> bool:
     run, n = current_run.get(), mask._graph.counts.get(mask._value)
     if run is not None and _answered(mask, [*run.taken, *run.sides]):
         return True
-    if not is_symbolic(n):
+    if type(n) is not Size:
         return False
     trace, count = _trace_and_count(n)
     asked = (g for g in trace.guards if g.symbols == n.expression.symbols)
