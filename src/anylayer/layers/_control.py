@@ -19,7 +19,7 @@ from anylayer.layer.registry import registered
 from anylayer.network import ABSENT, Array, Node, Subgraph, TensorType
 from anylayer.tracing import constant_of, is_traced
 from anylayer.tracing.loop_operator import MAX_STEPS as _STEPS
-from anylayer.tracing.loop_operator import limited, record_loop
+from anylayer.tracing.loop_operator import record_loop, steps_up_to
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
@@ -91,7 +91,7 @@ def _record_within_limits(
         "one with whole arrays",
     )
     if is_traced(limit):
-        limit = limited(limit.reshape(()), most)
+        limit = steps_up_to(limit.reshape(()), most)
     elif fixed is not None and fixed > most:
         limit = fixed = None
     with in_loop(most if fixed is None else max(fixed, 1)):

@@ -303,7 +303,7 @@ class GrownList(Growing):
         """Return a list with all elements after those of a plain list, which it replaces or not."""
         result = GrownList([*items, *self.before], *self.together(), self.element)
         if replaced:
-            items[:] = [renamed("a list, to which elements have been added,")]
+            items[:] = [unreadable_list("a list, to which elements have been added,")]
         return result
 
     def __len__(self) -> int:
@@ -402,7 +402,7 @@ class Unreadable:
     __hash__ = None  # type: ignore[assignment]  # unhashable, as == is refused
 
 
-def renamed(what: str) -> Unreadable:
+def unreadable_list(what: str) -> Unreadable:
     """Return the object that takes the place of a list where the code still refers to it by another name."""
     return Unreadable(f"{what} is read under another name; use one name for it")
 

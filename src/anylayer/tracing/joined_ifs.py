@@ -26,7 +26,7 @@ from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
 from anylayer.tracing.counts import comparison, guard_of, lacking_elements
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
-from anylayer.tracing.grown import GrownList, Unreadable, renamed
+from anylayer.tracing.grown import GrownList, Unreadable, unreadable_list
 from anylayer.tracing.loop_items import arrays_in, kind_in
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, number
@@ -194,7 +194,7 @@ class BothSides:
             if type(grown) is GrownList and not grown.entries:
                 self.lists[n] = items
             else:
-                items[:] = [renamed(f"the list '{n}', to which an if appends,")]
+                items[:] = [unreadable_list(f"the list '{n}', to which an if appends,")]
         self.before = None  # which refers to the lists of the function
         joined = [self.choice(n, condition, a, b) for n, a, b in zip(self.names, *self.ends)]
         return [*joined, *self.lists.values()]

@@ -31,7 +31,7 @@ from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.counts import guard_of
 from anylayer.tracing.decisions import records_loop
-from anylayer.tracing.grown import GrownList, Unreadable, renamed, repeated_list, set_local
+from anylayer.tracing.grown import GrownList, Unreadable, repeated_list, set_local, unreadable_list
 from anylayer.tracing.loop_exits import lead_to_the_same
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.loop_uses import Watch, is_only_appended_to
@@ -460,7 +460,7 @@ class _Closing:
         for name, value in rows.items():
             items = self.final[name]
             set_local(self.frame, name, GrownList(self.start.lists[name], value))
-            items[:] = [renamed(f"the list '{name}', which a loop has filled,")]
+            items[:] = [unreadable_list(f"the list '{name}', which a loop has filled,")]
 
 
 @contextmanager

@@ -26,10 +26,10 @@ from anylayer.tracing.array import Selection, TracedArray, restore
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.element_loops import all_steps
-from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable, renamed
+from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable, unreadable_list
 from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
-from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at, limited
+from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at, steps_up_to
 from anylayer.tracing.loop_state import LoopState, variable_of
 from anylayer.tracing.python_numbers import as_arrays, kind_of, number
 from anylayer.tracing.record import running_graph, value_of
@@ -140,7 +140,7 @@ class RecordedLoop:
                 self.lists[n] = x
             elif x is not None and k >= appended and len(kinds) == 1 and None not in kinds:
                 self.replaced[n] = NumberList(x, kinds.pop())
-                x[:] = [renamed(f"the list '{n}', which a loop changes,")]
+                x[:] = [unreadable_list(f"the list '{n}', which a loop changes,")]
         self.going: Any = True
         self.is_peeled = self.is_done = False
         uncarried = [x for n, x in self.start.items() if self.kinds[n] is None and type(x) is not Unreadable]
@@ -338,7 +338,7 @@ class RecordedLoop:
             limit = MAX_STEPS if steps is None else steps
             if type(steps) is TracedArray and not self.run.loops:
                 is_limited = Intervals(graph.producers).of(steps._value)[1] <= MAX_STEPS
-                limit = steps if is_limited else limited(steps, MAX_STEPS)
+                limit = steps if is_limited else steps_up_to(steps, MAX_STEPS)
             go = self._condition()
             outputs = emit_loop(graph, body.graph, limit, go, start, body.captured, most, is_fixed, self.place)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])
@@ -374,7 +374,7 @@ class RecordedLoop:
         old = self.lists[name]
         result = self.lists[name] = GrownList(old) if type(old) is list else old
         if result is not old:
-            old[:] = [renamed(f"the list '{name}', which a loop has filled,")]
+            old[:] = [unreadable_list(f"the list '{name}', which a loop has filled,")]
         result.add(rows, mask, element)
 
     def results(self, variables: Mapping[str, Any]) -> list[Any]:
