@@ -1,5 +1,4 @@
-"""Write text from a network's file into C++: identifiers, string literals and comments, none of which can become
-code."""
+"""C++ text from a network's file: identifiers, literals and comments that cannot become code, checks of shapes."""
 
 from __future__ import annotations
 
@@ -17,15 +16,16 @@ from anylayer.loops.lowering import size_of
 from anylayer.network import Flag
 
 _WORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr
-const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit
-export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
-operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static
-static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
-unsigned using virtual void volatile wchar_t while xor xor_eq linux unix main std cv assert errno NULL INDEPENDENT
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq linux unix
+main std cv assert errno NULL INDEPENDENT
 """
 KEYWORDS = frozenset(_WORDS.split())
-"""Words that no generated identifier may be: C++'s keywords, macros of compilers, and names that the code uses."""
+"""Words that no generated identifier may be: C++'s keywords, macros of compilers, and names that templates use."""
 
 
 _PLAIN = frozenset(f"{ascii_letters}{digits} _.,:;=()/-+[]")
@@ -43,7 +43,7 @@ def tables_text(name: str, code: CppFunction) -> str:
 def cmake(name: str, standard: int, target: str) -> str:
     """Return a CMakeLists.txt with a library `name`, which the lines of `target` define.
 
-    standard: that of C++, such as 17.
+    standard: the C++ standard, such as 17.
     """
     text = template(__file__, "CMakeLists.txt")
     return fill(text, name=name, standard=str(standard), target=target.strip("\n"))
@@ -72,9 +72,9 @@ def describer(bound: Bound) -> Callable[[str], str]:
 
 
 def supported(source: Opened, params: str) -> str:
-    """Return a description of the layers that the code of a traced layer supports.
+    """Return a description of the params, inputs and conditions for which the code of a traced layer is written.
 
-    params: a description of their params.
+    params: a description of the params.
     """
     shapes = ", ".join(f"({', '.join(str(size_of(d)) for d in v.shape)})" for v in source.graph.inputs)
     return f"{params or 'no params'}; inputs {shapes}" + "".join(f", {guard}" for guard in source.guards)
@@ -92,17 +92,17 @@ def open_sizes(source: Opened, code: CppFunction, axis_size: str) -> list[str]:
 
 
 def checks_of_shapes(source: Opened, code: CppFunction) -> tuple[list[str], list[str]]:
-    """Return the conditions on `inputs`, a vector of shapes, under which code must not run: first those of the
-    ranks, then those that need the open sizes.
+    """Return C++ conditions on `inputs`, a vector of shapes. Code must refuse shapes for which one is true. The
+    first list tests the ranks; the second reads the variables of open_sizes.
     """
     ranks = [f"inputs[{i}].size() != {len(a.shape)}" for i, a in enumerate(code.inputs)]
-    sizes = {code.sizes[symbol]: place for symbol, place in source.sizes.items()}
+    defined_at = {code.sizes[symbol]: place for symbol, place in source.sizes.items()}
     places = [(i, axis, code.size(e)) for i, a in enumerate(code.inputs) for axis, e in enumerate(a.shape)]
-    tests = [f"inputs[{i}][{axis}] != {e}" for i, axis, e in places if sizes.get(e) != (i, axis, 1)]
+    tests = [f"inputs[{i}][{axis}] != {e}" for i, axis, e in places if defined_at.get(e) != (i, axis, 1)]
     return ranks, [*tests, *(f"!({text})" for text, _ in code.conditions)]
 
 
-def numbers_of(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
+def numbers_or_texts(params: Mapping[str, Any]) -> dict[str, list[float] | str]:
     """Return params in the form in which OpenCV and other runtimes pass them: each a list of numbers, or a text.
 
     A param that is None is left out, because they cannot pass it.

@@ -27,6 +27,10 @@ from anylayer.tracing import record
 
 
 class _TransposedPlan(NamedTuple):
+    """The checked arguments. extra: output_padding. full: the spatial sizes before `pads` crops them. sizes: the
+    spatial sizes of the result.
+    """
+
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -59,7 +63,7 @@ def _plan(
     need(b is None or tuple(b.shape) == (outputs,), f"bias must be of shape ({outputs},), got {shape_of(b)}")
     kernel = tuple(integer(k, "kernel") for k in w.shape[2:])
     strides, dilations = per_axis(strides, axes, "strides"), per_axis(dilations, axes, "dilations")
-    pairs, extra = pad_pairs(pads, axes), per_axis(output_padding, axes, "output_padding", 0)
+    pairs, extra = pad_pairs(pads, axes), per_axis(output_padding, axes, "output_padding", least=0)
     full = tuple(
         s * (n - 1) + extent(k, d) + e for n, k, s, d, e in zip(x.shape[2:], kernel, strides, dilations, extra)
     )
@@ -88,19 +92,21 @@ def conv_transpose(
     The result is (N, M, ...). ONNX ConvTranspose-11 with auto_pad NOTSET, for any number of spatial axes. Each
     spatial size becomes stride * (n - 1) + (k - 1) * dilation + 1 + output_padding - pads: `pads` crops the
     result, `output_padding` adds cells at the end. Raises LayerError if `group` does not divide the channels, the
-    weights or the bias do not fit, `pads` leaves no cell, or `output_padding` is not less than the stride.
+    weights or the bias do not fit, `pads` leaves no cell, or `output_padding` is not less than the stride (ONNX
+    allows it to be less than the dilation instead; ONNX Runtime does not).
     """
     plan = _plan(x, w, b, strides, pads, dilations, group, output_padding)
     n, channels = x.shape[:2]
     g, outputs = plan.group, w.shape[1] * plan.group
+    # (g, M / g * kernel cells, C / g) @ (N, g, C / g, input cells): what each input cell adds to each kernel cell
     matrix = w.reshape(g, channels // g, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, x.reshape(n, g, channels // g, -1))
     columns = columns.reshape(n, outputs, *plan.kernel, *x.shape[2:])
     y = np.zeros((n, outputs, *plan.full), columns.dtype)
-    for cell, where in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
+    for cell, target in taps(plan.kernel, plan.strides, plan.dilations, x.shape[2:]):
         key: tuple[slice | int, ...] = (slice(None), slice(None), *cell)
-        y[where] += columns[key]
-    y = y[box([b for b, _ in plan.pads], plan.sizes)]
+        y[target] += columns[key]  # of the result before it is cropped
+    y = y[box([begin for begin, _ in plan.pads], plan.sizes)]
     if b is None:
         return np.ascontiguousarray(y)
     result: Array = y + b.reshape(-1, *(1,) * len(plan.kernel))

@@ -12,11 +12,18 @@ from anylayer.graph.ir import Graph, Op, Value
 from anylayer.optimize.rules import Rewriter
 
 _LEFT, _TAKEN = 2, 3
+"""The masks as inputs of a Loop and of its body. They are outputs 1 and 2 of the body, 0 and 1 of the Loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Greedy:
     """A Loop that marks the elements that it takes, one per step: see tracing.masked_loops.
+
+    The first two states are the masks `left` and `taken`. A step computes
+
+        place = min(where(left, positions, end))    # max if `last`
+        taken = taken | (positions == place)
+        left = left & (positions != place) & conditions
 
     last: whether it takes the last of the elements that are left, not the first. place: the position of the
     element of a step, in the body. positions: those of all elements, before the loop. conditions: the values in
@@ -31,23 +38,26 @@ class Greedy:
     conditions: list[Value]
 
     def outside(self, value: Value) -> Value | None:
-        """Return the value before the loop of a value that the body only reads, or None for others."""
+        """Return what a value of the body is outside of the loop, if it is a constant or an input that is the same
+        in each step; else None.
+        """
         if value.const is not None:
             return value
-        at = self.body.inputs.index(value) if value in self.body.inputs else 0
-        return self.loop.input(at) if at >= 2 + self.loop["states"] else None
+        fixed = 2 + self.loop["states"]  # the inputs before are the step, the condition and the states
+        return dict(zip(self.body.inputs[fixed:], self.loop.inputs[fixed:])).get(value)
 
     @classmethod
     def of(cls, new: Rewriter, o: Op) -> Greedy | None:
         """Return the parts of a loop that returns nothing but a mask of the elements that it takes."""
         body, states = o.body, o["states"]
-        if body is None or o.domain or states < 2 or any(new.old_consumers(v) != [] for v in _others(o)):
-            return None
+        others = [v for i, v in enumerate(o.outputs) if i != 1]
+        if body is None or o.domain or states < 2 or any(new.old_consumers(v) != [] for v in others):
+            return None  # the consumers of an output of the graph are None
         left, mask_before = body.inputs[_LEFT : _TAKEN + 1]
         mask = producer(body.producers, body.outputs[2], "Or")
-        others = mask.inputs if mask and mask_before in mask.inputs else []
-        here = next((v for v in others if v is not mask_before), None)
-        equal = producer(body.producers, here, "Equal")
+        parts_of_mask = mask.inputs if mask and mask_before in mask.inputs else []
+        is_taken_now = next((v for v in parts_of_mask if v is not mask_before), None)
+        equal = producer(body.producers, is_taken_now, "Equal")
         if equal is None:
             return None
         for place in equal.inputs:
@@ -70,13 +80,14 @@ class Greedy:
                 continue
             is_last = reduced.op == "ReduceMax"
             stays = list(_conjunction(body, body.outputs[1]))
-            conditions = [v for v in stays if v is not left and not _is_not(body, v, here)]
+            conditions = [v for v in stays if v is not left and not _is_negation(body, v, is_taken_now)]
             result = cls(o, body, is_last, place, outer, conditions)
+            # besides the conditions: `left`, and that this is not the element of the step
             if len(stays) == len(conditions) + 2 and _counts_up(new, outer, end, is_last):
                 return result if _all_equal(new, o, _TAKEN, False) else None
         return None
 
-    def takes_of_all(self, new: Rewriter) -> bool:
+    def starts_with_all(self, new: Rewriter) -> bool:
         """Return whether all elements are left at the beginning."""
         return _all_equal(new, self.loop, _LEFT, True)
 
@@ -86,10 +97,6 @@ class Greedy:
         while (o := producer(self.body.producers, value)) is not None and o.op in ("Cast", "ReduceMax"):
             value = o.first
         return value is self.body.outputs[1]
-
-
-def _others(o: Op) -> list[Value]:
-    return [v for i, v in enumerate(o.outputs) if i != 1]
 
 
 def _conjunction(body: Graph, value: Value | None) -> Iterator[Value]:
@@ -102,9 +109,9 @@ def _conjunction(body: Graph, value: Value | None) -> Iterator[Value]:
         yield from _conjunction(body, v)
 
 
-def _is_not(body: Graph, value: Value, here: Value | None) -> bool:
+def _is_negation(body: Graph, value: Value, is_taken_now: Value | None) -> bool:
     inverse = producer(body.producers, value, "Not")
-    return inverse is not None and inverse.inputs[0] is here
+    return inverse is not None and inverse.inputs[0] is is_taken_now
 
 
 def _counts_up(new: Rewriter, positions: Value, none_left: Value, last: bool) -> bool:
@@ -117,11 +124,13 @@ def _counts_up(new: Rewriter, positions: Value, none_left: Value, last: bool) ->
     counted = new.producer(positions, "Range")
     if counted is None or (number(counted.inputs[0]), number(counted.inputs[2])) != (0, 1):
         return False
-    return end is not None and end < 0 if last else none_left is counted.inputs[1]
+    if last:
+        return end is not None and end < 0
+    return none_left is counted.inputs[1]
 
 
 def _all_equal(new: Rewriter, o: Op, index: int, expected: bool) -> bool:
-    """Return whether an input consists of one boolean."""
+    """Return whether all elements of input `index`, a constant or one that is expanded, are `expected`."""
     value = o.input(index)
     filled = new.producer(value, "Expand")
     value = value if filled is None else filled.inputs[0]

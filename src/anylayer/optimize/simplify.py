@@ -1,7 +1,7 @@
 """Rewrite a graph into an equal one that engines run faster.
 
-The rules are in optimize/rewrites, their order in optimize/order.py. Rules of one target name it, with what was
-measured.
+The rules are in optimize/rewrites, their order in optimize/order.py. A rule for one target names it,
+and the times that were measured (Rule.figure).
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from anylayer.graph.operators import is_discontinuous
 from anylayer.optimize.order import STAGES, load_rules
 from anylayer.optimize.rules import RULES, Rewriter, Rule, RuleLog, chooser
 
-__all__ = ["RULES", "lowered", "simplify"]
-
-MAX_PASSES = 3
+_MAX_PASSES = 3
 """The largest number of times that the rules of a stage are tried on a graph."""
 
 
@@ -27,16 +25,19 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
 
     engine: the engine that runs the graph; None applies the rules for all engines only.
     exact: leave out the rules that change last bits.
-    log: gets the trials of all rules.
+    log: where the trials of all rules are recorded.
     """
 
-    def rules_of(stages: Sequence[str], graph: Graph) -> list[Rule]:
-        """Return the rules of these stages, loaded for the operators that the graph has by now."""
-        load_rules("optimize", None if log is not None else graph, engine)
+    def rules_of(stages: Sequence[str], current: Graph) -> list[Rule]:
+        """Return the rules of these stages. Load those for the operators of the graph; for a log, which also
+        reports the rules of other engines, load all.
+        """
+        load_rules("optimize", None if log is not None else current, engine)
         return [r for stage in stages for r in RULES if r.stage == stage and r.suits(engine, exact=exact)]
 
     def loop(o: Op, body: Graph) -> Op:
-        is_exact = exact or any(map(is_discontinuous, body.ops))  # of states, which later steps compare
+        # a last bit of a state may decide a comparison in a later step
+        is_exact = exact or any(map(is_discontinuous, body.ops))
         return replace(o, body=simplify(body, engine, exact=is_exact, log=log))
 
     graph = graph.with_loops(loop)
@@ -48,13 +49,13 @@ def simplify(graph: Graph, engine: str | None = None, *, exact: bool = False, lo
         if "layout" in stages:
             if any(o.op == "Transpose" for o in graph.ops):
                 graph = optimize.layout.propagate_layouts(graph, exact=exact)
-        elif finished.get(stages) is not graph:
+        elif finished.get(stages) is not graph:  # "reduce" stands twice, for graphs that "layout" changes
             graph = finished[stages] = _repeat(graph, partial(rules_of, stages), log)
     return graph
 
 
 def lowered(graph: Graph, target: str) -> Graph:
-    """Return a graph in which operators that the target must not get are replaced by their parts."""
+    """Return a graph in which the "lower" rules of a target have replaced operators by simpler ones."""
 
     def rules_of(graph: Graph) -> list[Rule]:
         load_rules("optimize", graph, target)
@@ -65,8 +66,8 @@ def lowered(graph: Graph, target: str) -> Graph:
 
 
 def _repeat(graph: Graph, rules_of: Callable[[Graph], list[Rule]], log: RuleLog | None = None) -> Graph:
-    """Return the graph rewritten until nothing changes, at most MAX_PASSES times."""
-    for _ in range(MAX_PASSES):
+    """Return the graph, rewritten until the types of its operators stay the same, at most _MAX_PASSES times."""
+    for _ in range(_MAX_PASSES):
         rules = rules_of(graph)
         if not rules:
             break

@@ -24,7 +24,10 @@ test_offsets = boxes(
     outputs=[[[[[-4, 0, 16, 10, 1, 0.5], [3, 0, 13, 10, 1, 0.6], [6, 0, 16, 10, 1, 0.7]]]]],
 )
 test_rejects_batches = rejects(
-    "FrcnDetection", FIELDS, inputs=[NONE, SCORES, REGIONS.reshape(3, 1, 1, 5)], text="how batches are cut"
+    "FrcnDetection",
+    FIELDS,
+    inputs=[NONE, SCORES, REGIONS.reshape(3, 1, 1, 5)],
+    text="for a batch is not known",
 )
 test_rejects_offsets = rejects(
     "FrcnDetection", FIELDS, inputs=[NONE[:2], SCORES, REGIONS], text="3 regions and class_num=3 need 36 offsets"

@@ -201,5 +201,5 @@ test_sophgo_rejects_batches = rejects(
     "Proposal",
     SOPHGO,
     inputs=[np.zeros((2, 18, 1, 2)), np.zeros((2, 36, 1, 2))],
-    text="scores must be of shape (1, 18, 1, 2) (how batches are cut is not known), got (2, 18, 1, 2)",
+    text="scores must be of shape (1, 18, 1, 2) (Sophgo's result for a batch is not known), got (2, 18, 1, 2)",
 )

@@ -20,7 +20,7 @@ from anylayer.generators._cpp import (
     describer,
     line_comment,
     names,
-    numbers_of,
+    numbers_or_texts,
     open_sizes,
     string,
     supported,
@@ -94,7 +94,7 @@ def _test(at_: int, case: Case) -> str:
     """Return the C++ function that runs one case."""
     lines = [f"bool case_{at_}(std::ifstream& file) {{", "    LayerParams params;"]
     lines.append(f"    params.type = {string(case.node.type)};")
-    for name, value in numbers_of(opencv_params(case.node.params, case.node.defaults)).items():
+    for name, value in numbers_or_texts(opencv_params(case.node.params, case.node.defaults)).items():
         if isinstance(value, str):
             lines.append(f"    params.set({string(name)}, cv::String({string(value)}));")
         elif len(value) == 1:
@@ -179,7 +179,7 @@ class LayerWriter:
             name = self.names.new(f"{traced.node.type}Layer", "Custom")
             layer_type = self.types[traced.node.type] = _LayerType(name)
         file_params = opencv_params(traced.node.params, traced.node.defaults)
-        params = numbers_of(file_params)
+        params = numbers_or_texts(file_params)
         none = file_params.keys() - params.keys()
         other = layer_type.none.setdefault(frozenset(params), none) ^ none
         rule = f"parameter '{min(other, default='')}' is None in one layer and absent in another"

@@ -30,20 +30,17 @@ HELPERS = {
 """The text of each function that a module may need because torch has none, by its name."""
 RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_GLOBALS, *HELPERS))
 """Names that no function and no variable gets."""
-MODULE_ATTRIBUTES = frozenset(
-    (
-        *("add_module", "apply", "bfloat16", "buffers", "call_super_init", "children", "compile", "cpu", "cuda"),
-        *("double", "dump_patches", "eval", "extra_repr", "float", "forward", "get_buffer", "get_extra_state"),
-        *("get_parameter", "get_submodule", "half", "ipu", "load_state_dict", "modules", "mtia", "named_buffers"),
-        *("named_children", "named_modules", "named_parameters", "parameters", "register_backward_hook"),
-        *("register_buffer", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"),
-        *("register_full_backward_pre_hook", "register_load_state_dict_post_hook", "register_module"),
-        *("register_load_state_dict_pre_hook", "register_parameter", "register_state_dict_post_hook"),
-        *("register_state_dict_pre_hook", "requires_grad_", "set_extra_state", "set_submodule", "share_memory"),
-        *("state_dict", "to", "to_empty", "train", "training", "type", "xpu", "zero_grad", "T_destination"),
-    )
-)
-"""Attributes of every nn.Module, which no layer may replace."""
+_ATTRIBUTES = """
+add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval extra_repr
+float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia
+named_buffers named_children named_modules named_parameters parameters register_backward_hook register_buffer
+register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_module register_load_state_dict_pre_hook register_parameter
+register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule
+share_memory state_dict to to_empty train training type xpu zero_grad T_destination
+"""
+MODULE_ATTRIBUTES = frozenset(_ATTRIBUTES.split())
+"""Attributes of every nn.Module, which no layer may replace. They are listed because torch is optional."""
 BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 """The parts of the state of an nn.BatchNorm that are no parameters."""
 DTYPES = {
@@ -96,13 +93,14 @@ class Attributes:
 
 
 class Code:
-    """A scope of statements: the `forward` of the module, or, with a `parent`, a function that `forward` calls.
+    """A scope of statements: the `forward` of the module, or a function that `forward`, its `parent`, calls.
 
     `known` maps values to their expressions in this scope. `parameters` maps expressions of the parent to the
     function's parameters. `traced` is the current node, and `scope` its name. `batch` is the variable with the
     symbolic batch size `batch_size`, "" if there is none; `batch_used` says whether the code reads it. `position`
     is the index of the current operator, and `last_use` maps a value to the index of the last operator that reads
-    it. `producers` maps a value to the operator that computes it.
+    it. `producers` maps a value to the operator that computes it. `_in_use` maps a variable to the index of its
+    last reader, and `_versions` a blob to its current variable.
     """
 
     def __init__(self, attributes: Attributes, weights: Weights, parent: Code | None = None) -> None:
@@ -119,9 +117,9 @@ class Code:
         self.batch_size: Dim | None = parent.batch_size if parent else None
         self.batch_used = False
         self.position = 0
-        self.last_use: dict[Value, float] = {}
+        self.last_use: dict[Value, int] = {}
         self.producers: Producers = parent.producers if parent else {}
-        self._in_use: dict[str, float] = {}
+        self._in_use: dict[str, int] = {}
         self._versions: dict[str, str] = {}
 
     # -------------------------------------------------------------------- values
@@ -136,14 +134,14 @@ class Code:
             return self.array(value.const, role, value)
         if self.parent is None:
             raise LayerError(f"the value '{value.name}' is not computed by any operator")
-        found = self.known[value] = self.outer(self.parent.tensor(value), "x")
+        found = self.known[value] = self.parameter_for(self.parent.tensor(value), "x")
         return found
 
     def array(self, array: Array, role: str, key: object = None) -> str:
         """Return an expression for a constant array: an attribute of the module."""
-        dtype_of(array.dtype)
+        dtype_of(array.dtype)  # raises NotInTarget for a dtype that torch lacks
         if self.parent is not None:
-            return self.outer(self.parent.array(array, role, key), role)
+            return self.parameter_for(self.parent.array(array, role, key), role)
         trainable = self.weights.has(array)
         key = (array.dtype.str, array.shape, array.tobytes()) if key is None else key
         return self.attributes.tensor(f"{self.scope}_{role}", array, trainable, key)
@@ -151,11 +149,11 @@ class Code:
     def module(self, text: str, state: Mapping[str, Array], key: Sequence[Value | None]) -> str:
         """Return an expression for an nn module with these weights."""
         if self.parent is not None:
-            return self.outer(self.parent.module(text, state, key), "module")
+            return self.parameter_for(self.parent.module(text, state, key), "module")
         fixed = [part for part, array in state.items() if self.weights.is_constant(array)]
         return self.attributes.module(self.scope, text, state, key, [p for p in fixed if p not in BUFFERS])
 
-    def outer(self, expression: str, stem: str) -> str:
+    def parameter_for(self, expression: str, stem: str) -> str:
         """Return the parameter of this function that takes the value of an expression of its parent."""
         found = self.parameters.get(expression)
         if found is None:
@@ -179,7 +177,7 @@ class Code:
         require(self.batch and isinstance(size, Dim), "a size that depends on data")
         require(size.base is self.batch_size, f"the size {size.name}, which is not a multiple of the batch size")
         if self.parent is not None:
-            self.outer(self.batch, "n")
+            self.parameter_for(self.batch, "n")  # the name of the batch variable in every scope
             self.parent.batch_used = True
         self.batch_used = True
         n = self.batch
@@ -213,7 +211,7 @@ class Code:
         """Assign the expression of a value to a new variable. An expression that is already a name is kept.
 
         stem: the variable's name inside a function; in `forward`, it is named after the value. alone: whether this
-        is the only output of its operator.
+        is its operator's only output, which may take the variable of an earlier version of its blob.
         """
         if not expression.isidentifier():
             name = self.new(stem) if self.parent else self.variable(value, alone)
@@ -251,18 +249,23 @@ class Weights:
 
     def __init__(self, blobs: Sequence[Array]) -> None:
         self._known = {_content(b) for b in blobs if b.dtype.kind == "f"}
-        self.all = False
-        """Whether every array is a weight, because the node that is written stores weights."""
+        self.in_weighted_node = False
+        """Whether the node that is written stores weights. Then each of its float arrays is one."""
 
     def is_constant(self, array: Array) -> bool:
-        """Return whether an array of a node with weights is not one of them: its values are all equal, which those
-        of weights never are here (see convert/parameters.py)."""
-        equal = self.all and array.dtype == np.float32 and array.size > 1
-        return equal and bool((array == array.reshape(-1)[0]).all())
+        """Return whether an array of a node with weights is not one of them: its values are all equal, while
+        convert/parameters.py has given each weight different values.
+        """
+        is_candidate = self.in_weighted_node and array.dtype == np.float32 and array.size > 1
+        return is_candidate and bool((array == array.reshape(-1)[0]).all())
 
     def has(self, array: Array) -> bool:
         """Return whether an array is a weight."""
-        return array.dtype.kind == "f" and array.size > 1 and (self.all or _content(array) in self._known)
+        return (
+            array.dtype.kind == "f"
+            and array.size > 1
+            and (self.in_weighted_node or _content(array) in self._known)
+        )
 
 
 def _content(array: Array) -> tuple[int, int]:
@@ -294,7 +297,7 @@ def number(value: Any) -> str:
 
 
 def short(name: str) -> str:
-    """Return the name of a value without the node that it belongs to, if the tracer gave the name."""
+    """Return a value's name without the prefix "node/" of the tracer."""
     return name.rpartition("/")[2] or name
 
 
@@ -305,7 +308,10 @@ def in_tuple(parts: Any) -> str:
 
 
 def call(head: str, arguments: Sequence[str], tail: str = ")") -> list[str]:
-    """Return the lines of `head(arguments)`, with a line for each argument where one line is too long."""
+    """Return the lines of `head(arguments)`, with a line for each argument where one line is too long.
+
+    tail: the text after the arguments.
+    """
     whole = f"{head}({', '.join(arguments)}{tail}"
     if len(whole) <= _WIDTH:
         return [whole]

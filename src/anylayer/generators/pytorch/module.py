@@ -118,7 +118,7 @@ class _Module:
         traced = self.nodes.get(scope)
         own = traced is not None and traced.node.type in self.source.user_types
         self.code.scope = scope.removeprefix(self.prefix)
-        self.weights.all = traced is not None and not own and bool(traced.node.blobs)
+        self.weights.in_weighted_node = traced is not None and not own and bool(traced.node.blobs)
         self.code.traced = traced
         if own or len(ops) > _INLINE or any(op.op == "Loop" for op in ops):
             self.function(traced, scope, ops)

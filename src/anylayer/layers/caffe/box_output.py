@@ -191,7 +191,9 @@ class FrcnDetection(Layer):
 
     def forward(self, deltas: Array, scores: Array, rois: Array) -> Any:
         shape, c = tuple(rois.shape), self.class_num
-        need_shape(rois, (1, 1, "R", 5), "the regions (input 2)", about=" (how batches are cut is not known)")
+        need_shape(
+            rois, (1, 1, "R", 5), "the regions (input 2)", about=" (Sophgo's result for a batch is not known)"
+        )
         r = shape[2]
         for what, x, each in (("offsets (input 0)", deltas, 4 * c), ("probabilities (input 1)", scores, c)):
             need(

@@ -49,13 +49,13 @@ def read_param_str(text: str) -> dict[str, Any]:
                 f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read "
                 f"from {rest[:20]!r} on"
             )
-        values[key[1] or key[2] or key[3]] = _number(value[1].strip())
+        values[key[1] or key[2] or key[3]] = _parsed(value[1].strip())
         rest = rest[value.end() :].strip()
     return values
 
 
-def _number(text: str) -> Any:
-    """Return a number, a string or a list of them; any other text is returned as it is."""
+def _parsed(text: str) -> Any:
+    """Return the value of a Python literal, such as a number or a list. Return any other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two for deep expressions
@@ -69,9 +69,9 @@ class Proposal(Layer):
     Scores (1, 2A, H, W), box offsets (1, 4A, H, W) and image (height, width, scale) to regions [0, x1, y1, x2, y2]
     (R, 5) and optionally scores (R,). R is a dynamic size, at most post_nms_topn. A fourth value of the image is
     the scale of the width. Boxes are in pixels, with their ends included (width x2 - x1 + 1), also for overlaps
-    (see for_overlap). Boxes smaller than min_size remain, with score 0. Of equal scores the first by row, column
-    and anchor is better, which Caffe's own quicksort leaves open.
-    Source: openvinotoolkit/training_toolbox_caffe src/caffe/layers/proposal_layer.cpp, src/caffe/util/nms.cpp.
+    (see _detections.for_overlap). Boxes smaller than min_size remain, with score 0. Of equal scores the first by
+    row, column and anchor is better, which Caffe's own quicksort leaves open. Source:
+    openvinotoolkit/training_toolbox_caffe src/caffe/layers/proposal_layer.cpp, src/caffe/util/nms.cpp.
     """
 
     message = "proposal_param"
@@ -188,40 +188,45 @@ class SophgoProposal(Layer):
         count = len(first)
         h, w = plane_of(scores)
         for what, x, channels in (("scores", scores, 2 * count), ("offsets", deltas, 4 * count)):
-            need_shape(x, (1, channels, h, w), what, about=" (how batches are cut is not known)")
+            need_shape(x, (1, channels, h, w), what, about=" (Sophgo's result for a batch is not known)")
         box, score = self._decode(deltas, first).reshape(-1, 4), scores[0, count:].reshape(-1)
         candidates = np.flatnonzero(score > np.float32(self.rpn_obj_threshold))
         box, score = box[candidates], score[candidates]
-        survivors = kept_pairwise(box, np.zeros(len(box)), score, self.rpn_nms_threshold, overlaps_of_pixels)
-        box = box[survivors][: self.rpn_nms_post_top_n]
+        one_class = np.zeros(len(box))
+        is_kept = kept_pairwise(box, one_class, score, self.rpn_nms_threshold, overlaps_of_pixels)
+        box = box[is_kept][: self.rpn_nms_post_top_n]
         regions = np.zeros((1, 1, self.rpn_nms_post_top_n, 5), np.float32)
         regions[0, 0, : len(box), 1:] = box
         return regions
 
     def _decode(self, deltas: Array, first: Array) -> Any:
-        """Return the boxes (A, H, W, 4) for offsets (1, 4 A, H, W) from anchors (A, 4), clipped to the input."""
+        """Return the boxes (A, H, W, 4) for offsets (1, 4 A, H, W) from anchors (A, 4), clipped to the input.
+
+        The centres lie half a pixel before those of `boxes`.
+        """
         h, w = plane_of(deltas)
         cells = np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) * np.float32(self.feat_stride)
         one, half = np.float32(1), np.float32(0.5)
         start, size = first[:, None, None, :2] + cells, (first[:, 2:] - first[:, :2] + one)[:, None, None]
         offsets = deltas.reshape(len(first), 4, h, w).transpose(0, 2, 3, 1)
         centre = offsets[..., :2] * size + start + (size - one) * half
-        side = np.exp(offsets[..., 2:]) * size * half
+        half_size = np.exp(offsets[..., 2:]) * size * half
         last = np.array([self.net_input_w - 1, self.net_input_h - 1] * 2, np.float32)
-        return np.clip(np.concatenate([centre - side, centre + side], -1), np.float32(0), last).astype(np.float32)
+        return np.clip(np.concatenate([centre - half_size, centre + half_size], -1), np.float32(0), last).astype(
+            np.float32
+        )
 
 
+_CFG_TEST = {"min_size": 16, "pre_nms_topn": 6000, "post_nms_topn": 300, "nms_thresh": 0.7}
+"""The defaults of cfg.TEST (lib/fast_rcnn/config.py), which a prototxt does not contain."""
 _DEFAULTS: dict[str, Any] = {
-    "feat_stride": None,
+    "feat_stride": None,  # required
     "scales": [8.0, 16.0, 32.0],
     "ratios": [0.5, 1.0, 2.0],
     "base_size": 16,
-    "min_size": 16,
-    "pre_nms_topn": 6000,
-    "post_nms_topn": 300,
-    "nms_thresh": 0.7,
+    **_CFG_TEST,
 }
-"""The entries of param_str, with the defaults of generate_anchors.py and cfg.TEST (lib/fast_rcnn/config.py)."""
+"""The entries of param_str with their defaults: those of generate_anchors.py, then those of cfg.TEST."""
 
 
 @layer("ProposalLayer")
@@ -258,9 +263,9 @@ class ProposalLayer(Layer):
             need(name in _DEFAULTS, f"param_str has no '{name}'{hint}")
         need("feat_stride" in params, f"param_str must give feat_stride, got {self.param_str!r}")
         self.values = {name: _valid_value(name, params.get(name, value)) for name, value in _DEFAULTS.items()}
-        self.feat_stride = self.values["feat_stride"]
+        self.feat_stride = self.values["feat_stride"]  # samples.picture reads it
         need(self.outputs <= 2, f"has at most 2 outputs (rois, scores), got {self.outputs}")
-        defaults = [f"{name}={self.values[name]:g}" for name in list(_DEFAULTS)[4:] if name not in params]
+        defaults = [f"{name}={self.values[name]:g}" for name in _CFG_TEST if name not in params]
         if defaults:
             self.note(
                 f"takes py-faster-rcnn's defaults {', '.join(defaults)}; a cfg.TEST with other values is not in "

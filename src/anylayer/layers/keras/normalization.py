@@ -19,7 +19,9 @@ _SMALLEST_DEVIATION = np.float32(1e-7)
 
 
 def _weight(blob: Callable[..., Array], index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
-    """Return weight `index`, which has the sizes of `axes` of `x`, in a shape that broadcasts with `x`."""
+    """Return weight `index` of the layer whose Layer.blob is given, in a shape that broadcasts with `x`. It has
+    the sizes of `axes` of `x`.
+    """
     wide = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
     return blob(index, tuple(x.shape[a] for a in axes), what=what).reshape(wide)
 
@@ -58,14 +60,14 @@ class BatchNormalization(_Affine):
         axes = self.axis if isinstance(self.axis, list) else [self.axis]
         need(len(axes) == 1 and type(axes[0]) is int, f"axis must be one integer, got {self.axis!r}")
         axis = axis_of(axes[0], rank)
-        need(axis > 0 and rank > 1, f"axis={axes[0]} is the batch axis of an input of rank {rank}")
+        need(axis > 0, f"axis={axes[0]} is the batch axis of an input of rank {rank}")
         shape, what = (x.shape[axis],), ["gamma"] * self.scale + ["beta"] * self.center
         blobs = {name: self.blob(i, shape, what=name) for i, name in enumerate(what)}
         gamma = blobs.get("gamma", np.ones(shape, np.float32))
         beta = blobs.get("beta", np.zeros(shape, np.float32))
         mean = self.blob(len(what), shape, what="moving mean")
         variance = self.blob(len(what) + 1, shape, what="moving variance")
-        if self.renorm:  # its weights are only used in training
+        if self.renorm:  # only training uses its weights; what no layer asks for is refused
             for index in range(len(what) + 2, len(self._blobs)):
                 self.blob(index, self._blobs[index].shape, what="renormalization")
         order = (0, axis, *(i for i in range(1, rank) if i != axis))
@@ -90,9 +92,9 @@ class GroupNormalization(_Affine):
         channels = x.shape[axis]
         groups = channels if self.groups == -1 else self.groups
         need(groups > 0 and channels % groups == 0, f"groups={groups} does not divide {channels} channels")
-        parted = x.reshape(*x.shape[:axis], groups, channels // groups, *x.shape[axis + 1 :])
-        axes = tuple(i for i in range(1, len(parted.shape)) if i != axis)
-        return self.affine(layer_norm(parted, axis=axes, epsilon=self.epsilon).reshape(x.shape), (axis,))
+        grouped = x.reshape(*x.shape[:axis], groups, channels // groups, *x.shape[axis + 1 :])
+        axes = tuple(i for i in range(1, len(grouped.shape)) if i != axis)
+        return self.affine(layer_norm(grouped, axis=axes, epsilon=self.epsilon).reshape(x.shape), (axis,))
 
 
 @layer("LayerNormalization")
@@ -143,7 +145,7 @@ class Normalization(KerasLayer):
         if self.mean is None:
             mean, variance = (_weight(self.blob, i, x, axes, what) for i, what in enumerate(("mean", "variance")))
             if len(self._blobs) > 2:
-                self.blob(2, (), what="count")
+                self.blob(2, (), what="count")  # only training uses it
         else:
             wide = tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
             need(self.variance is not None, "parameter 'mean' needs parameter 'variance', which is missing")
@@ -153,7 +155,9 @@ class Normalization(KerasLayer):
 
 
 def _align(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
-    """Return a mean or variance of the configuration with its last dimension at the last of `axes`."""
+    """Return a mean or variance of the configuration in a shape that broadcasts with one of sizes `wide`: its last
+    dimension is the last of `axes`.
+    """
     array = np.asarray(value, np.float32)
     if array.ndim <= len(axes):
         shape = [1] * len(wide)

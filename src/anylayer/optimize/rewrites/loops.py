@@ -146,7 +146,12 @@ def _nms(new: Rewriter, o: Op) -> list[Value] | None:
     if greedy is None or len(greedy.conditions) != 1 or new.producer(o.input(1), "And") or o.input(1) is None:
         return None
     go, start, limits, n = o.inputs[1], o.inputs[3], _limits(new, o.input(0)), greedy.positions.shape[0]
-    if not greedy.takes_of_all(new) or not greedy.ends_when_none_is_left() or o.input(0) is None or limits is None:
+    if (
+        not greedy.starts_with_all(new)
+        or not greedy.ends_when_none_is_left()
+        or o.input(0) is None
+        or limits is None
+    ):
         return None
     pair = LoopExpressions(n, new.graph.producers, greedy.body.producers, greedy.place)
     states = 2 + o["states"]

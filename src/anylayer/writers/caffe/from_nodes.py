@@ -13,23 +13,25 @@ from anylayer.writers.caffe.dialects import Dialect
 from anylayer.writers.caffe.layers import CaffeLayer, CaffeNet
 
 
-def blob_names(network: Network) -> dict[str, str]:
-    """Return the blob of each value. A layer that works in place has one blob for its input and its output.
+def _blob_of_values(network: Network) -> dict[str, str]:
+    """Return the name of each value's blob, the array that layers pass on. A layer that works in place has one
+    blob for its input and its output.
 
-    It gets two blobs if its input has other consumers: Caffe refuses to rewrite a blob that a Split has copied.
+    It gets two if its input has other consumers: Caffe refuses to rewrite a blob that a Split has copied.
     """
-    first: dict[str, str] = {}
+    original: dict[str, str] = {}  # of the output of a layer in place: the value that the blob begins with
     consumers = Counter(name for node in network.nodes for name in node.inputs)
     for node in network.nodes:
         if node.in_place and node.inputs and node.outputs and consumers[node.inputs[0]] == 1:
-            first[node.outputs[0]] = first.get(node.inputs[0], node.inputs[0])
+            original[node.outputs[0]] = original.get(node.inputs[0], node.inputs[0])
     groups: dict[str, list[str]] = {}
     for value in [*network.inputs, *(v for node in network.nodes for v in node.outputs)]:
-        groups.setdefault(first.get(value, value), []).append(value)
+        groups.setdefault(original.get(value, value), []).append(value)
     in_file = {value: blob for blob, value in network.blobs.items()}
     names: dict[str, str] = {}
     taken: set[str] = set()
     for values in groups.values():
+        # network.blobs names the last value of a blob
         name = next((in_file[v] for v in reversed(values) if v in in_file), values[-1])
         while name in taken:
             name += "_"
@@ -43,7 +45,8 @@ def input_layers(
 ) -> None:
     """Add the network's inputs: an Input layer for each, or the net's own fields in a fork without this layer.
 
-    `types` maps an input to its type, None where it is unknown. `names` maps a value to its blob.
+    `types` maps an input to its type, None where it is unknown. `names` maps a value to its blob. The net's own
+    fields cannot hold the preprocessing.
     """
     if net.dialect.legacy_inputs:
         for value, type_ in types.items():
@@ -61,7 +64,7 @@ def input_layers(
 
 
 def _transform(preprocess: Preprocess) -> dict[str, Any]:
-    """Return the transform_param of an input's preprocessing. A mean image that is in no file is left out."""
+    """Return the transform_param of an input's preprocessing. It cannot hold a mean image that is in no file."""
     values: dict[str, Any] = {}
     if preprocess.scale != 1:
         values["scale"] = preprocess.scale
@@ -76,22 +79,22 @@ def _transform(preprocess: Preprocess) -> dict[str, Any]:
     return {"transform_param": values} if values else {}
 
 
-def layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
+def _layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
     """Return the layer that a node was read from. `names` maps a value to its blob."""
     with at(node.place):
         _require_names(node.params)
-    own = node.params.get("python_param")
-    by_class = isinstance(own, Mapping) and own.get("layer") == node.type
+    python = node.params.get("python_param")
+    is_python = isinstance(python, Mapping) and python.get("layer") == node.type
     return CaffeLayer(
         node.name,
-        "Python" if by_class else node.type,
+        "Python" if is_python else node.type,
         [names.get(v, v) for v in node.inputs],
         [names.get(v, v) for v in node.outputs],
-        dict(node.params),
-        list(node.blobs),
-        dict(node.settings),
-        node.place,
-        node.params,
+        params=dict(node.params),
+        blobs=list(node.blobs),
+        rest=dict(node.settings),
+        place=node.place,
+        given=node.params,
     )
 
 
@@ -112,9 +115,9 @@ def can_express(dialect: Dialect, node: Node) -> bool:
     messages = {m: values for m, values in node.params.items() if isinstance(values, Mapping)}
     written = (f"{m}.{n}" for m, values in messages.items() for n in values)
     eltwise = messages.get("eltwise_param", {})
-    several = node.type == "Eltwise" and len(node.inputs) > 2
-    is_read = not (several and eltwise.get("operation", "SUM") in dialect.in_pairs)
-    return dialect.has(node.type) and not dialect.without.intersection(written) and is_read
+    is_pairwise = node.type == "Eltwise" and eltwise.get("operation", "SUM") in dialect.in_pairs
+    reads_inputs = len(node.inputs) <= 2 or not is_pairwise
+    return dialect.has(node.type) and not dialect.without.intersection(written) and reads_inputs
 
 
 def net_from_nodes(
@@ -127,7 +130,7 @@ def net_from_nodes(
 
     `types` replaces the types of the network's inputs, `nodes` replaces its nodes one by one.
     """
-    names = blob_names(network)
+    names = _blob_of_values(network)
     input_layers(network, types or network.inputs, names, net)
     for node in network.nodes if nodes is None else nodes:
         add_node(net, node, names)
@@ -136,13 +139,13 @@ def net_from_nodes(
 
 def add_node(net: CaffeNet, node: Node, names: Mapping[str, str]) -> CaffeLayer:
     """Append a node's layer. Add "_" to its name while an Input layer has it: Caffe needs different names."""
-    layer = layer_of_node(node, names)
-    while layer.name in input_layer_names(net):
+    layer = _layer_of_node(node, names)
+    while layer.name in _input_layer_names(net):
         layer.name += "_"
     net.layers.append(layer)
     return layer
 
 
-def input_layer_names(net: CaffeNet) -> set[str]:
+def _input_layer_names(net: CaffeNet) -> set[str]:
     """Return the names of the Input layers at the beginning of the net."""
     return {layer.name for layer in takewhile(lambda x: x.type == "Input", net.layers)}
