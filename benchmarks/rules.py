@@ -26,7 +26,7 @@ from anylayer.graph import Dim, Graph
 from anylayer.network import TensorType
 from anylayer.optimize import simplify as simplifier
 from anylayer.optimize.order import load_rules
-from anylayer.optimize.rules import Rule
+from anylayer.optimize.rules import RULES, Rule
 from anylayer.tracing import trace_checked
 
 ENGINES = ("onnxruntime", "openvino")
@@ -68,16 +68,16 @@ def best(
 def without(names: str) -> Iterator[None]:
     """Return the simplifier without some rules, which are given by the names of their functions."""
     load_rules("optimize")
-    known = {r.apply.__name__ for r in simplifier.RULES}
+    known = {r.apply.__name__ for r in RULES}
     missing = set(names.split()) - known
     if missing:
         raise SystemExit(f"there are no rules {', '.join(sorted(missing))}")
-    kept = list(simplifier.RULES)
-    simplifier.RULES[:] = [r for r in kept if r.apply.__name__ not in names.split()]
+    kept = list(RULES)
+    RULES[:] = [r for r in kept if r.apply.__name__ not in names.split()]
     try:
         yield
     finally:
-        simplifier.RULES[:] = kept
+        RULES[:] = kept
 
 
 def kinds(graph: Graph) -> str:
@@ -371,7 +371,7 @@ def page() -> str:
     lines = [_INTRODUCTION]
     theme = ""
     rewrites: dict[str, list[Rule]] = {}
-    for r in simplifier.RULES:
+    for r in RULES:
         if r.apply.__module__.startswith("anylayer.optimize.rewrites"):
             rewrites.setdefault(f"{r.apply.__module__}.{r.apply.__name__}", []).append(r)
     for same in rewrites.values():
