@@ -15,6 +15,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,21 +58,31 @@ def _numpy(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> t
     return {"call": lambda: function(*arrays)}, np.__version__
 
 
+_IN_PARALLEL = """
+import sys, numba
+from benchmarks.functions import case
+from benchmarks.runners import read_inputs
+numba.njit(parallel=True, cache=True)(case(sys.argv[1]).function)(*read_inputs(sys.argv[2]).values())
+"""
+
+
 def _numba(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
-    """Compile in parallel where Numba can and there are several threads, and serially."""
+    """Compile serially, and in parallel where Numba can and there are several threads. A process of its own
+    compiles the parallel form into Numba's cache, because no signal interrupts LLVM, which may not end.
+    """
+    os.environ["NUMBA_CACHE_DIR"] = spec["kept"]
     import numba
 
     numba.set_num_threads(spec["threads"])
-    calls: dict[str, Call] = {}
-    forms = {"parallel": numba.njit(parallel=True)(function), "serial": numba.njit(function)}
-    for name, compiled in [*forms.items()][spec["threads"] == 1 :]:
-        try:
-            compiled(*arrays)
-        except numba.core.errors.NumbaError:
-            if name == "serial":
-                raise
-            continue
-        calls[name] = lambda compiled=compiled: compiled(*arrays)
+    serial = numba.njit(function)
+    serial(*arrays)
+    calls: dict[str, Call] = {"serial": lambda: serial(*arrays)}
+    if spec["threads"] > 1:
+        command = [sys.executable, "-c", _IN_PARALLEL, spec["function"], str(spec["inputs"])]
+        with suppress(subprocess.SubprocessError):
+            subprocess.run(command, capture_output=True, check=True, timeout=_PATIENCE / 2)
+            parallel = numba.njit(parallel=True, cache=True)(function)
+            calls["parallel"] = lambda: parallel(*arrays)
     return calls, numba.__version__
 
 

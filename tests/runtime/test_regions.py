@@ -123,6 +123,20 @@ def test_region_that_is_the_whole_network_costs_no_more_calls(tmp_path: Path) ->
     assert auto.cut_seconds(plan, whole) == 0 < auto.cut_seconds(plan, part)
 
 
+def prefer_cpp(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let "auto" measure that engine cpp and the first alternative are the fastest."""
+
+    def measured(calls: Mapping[str, Callable[[], Any]], seconds: float = 1.0) -> dict[str, float]:
+        for call in calls.values():
+            call()
+        return {name: 0.1 if name in ("cpp", "1") else 1.0 for name in calls}
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setattr(auto, "_measure", lambda runners, plan: dict.fromkeys(runners, 1.0))
+    monkeypatch.setattr(auto, "timed_in_turns", measured)
+    monkeypatch.setattr(pairs, "timed_in_turns", measured)
+
+
 @needs_compiler
 @pytest.mark.needs("onnxruntime")
 def test_region_of_a_file_runs_where_it_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,20 +151,30 @@ def test_region_of_a_file_runs_where_it_is_faster(tmp_path: Path, monkeypatch: p
 
     x, others = (np.random.default_rng(i).standard_normal((300, 300)).astype(np.float32) for i in range(2))
 
-    def measured(calls: Mapping[str, Callable[[], Any]], seconds: float = 1.0) -> dict[str, float]:
-        for call in calls.values():
-            call()
-        return {name: 0.1 if name in ("cpp", "1") else 1.0 for name in calls}
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(auto, "_measure", lambda runners, plan: dict.fromkeys(runners, 1.0))
-    monkeypatch.setattr(auto, "timed_in_turns", measured)
-    monkeypatch.setattr(pairs, "timed_in_turns", measured)
+    prefer_cpp(monkeypatch, tmp_path)
     anylayer.export(boxes, x, others, path=tmp_path / "f.onnx")
     model = anylayer.read(tmp_path / "f.onnx").compile("auto")
     assert [engine for engine, _ in model.parts][1] == "cpp" and len(model.parts) == 3
     for got, want in zip(model({"x": x, "others": others}).values(), boxes(x, others)):
         assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+
+
+@needs_compiler
+@pytest.mark.needs("onnxruntime")
+def test_region_may_end_with_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def selected(x: Array) -> Array:
+        y = np.tanh(x) * np.exp(-x)
+        return y[y.max(axis=1) > 0.13] @ WEIGHTS
+
+    x = np.random.default_rng(1).standard_normal((2048, 64)).astype(np.float32) / 16
+    assert "Compress" in operators(compiled(selected, tmp_path, x).plan)[0]
+    prefer_cpp(monkeypatch, tmp_path)
+    model = anylayer.read(tmp_path / "f.onnx").compile("auto")
+    assert [engine for engine, _ in model.parts] == ["cpp", "onnxruntime"]
+    for data, count in ((x, None), (x * 0, 0)):
+        got, want = next(iter(model({"x": data}).values())), selected(data)
+        assert got.shape == want.shape and (0 < len(want) < len(x) if count is None else len(want) == count)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 class Boxes(anylayer.Layer):

@@ -43,7 +43,8 @@ def find_regions(plan: Plan) -> Regions:
     """Return each custom layer, and the largest connected sets of built-in nodes that become fast loops.
 
     A built-in node that reads the result of a convolution or product element by element is in none: engines
-    compute it together with the convolution. Sizes that depend on data are in none either.
+    compute it together with the convolution. A node that reads an array whose size depends on data is in none
+    either.
     """
     level: dict[int, int] = {}
     root: dict[int, int] = {}
@@ -58,7 +59,7 @@ def find_regions(plan: Plan) -> Regions:
         follows = bool(before) and fused.issuperset(before) and all(op in FUSED for op in operators)
         if follows or any(op in FUSES for op in operators):
             fused.add(i)
-        elif not _is_custom(t) and all(op in LOOPS for op in operators) and _is_static(operators):
+        elif not _is_custom(t) and all(op in LOOPS or op in COUNTED for op in operators) and _is_static(operators):
             root[i] = i
         level[i] = max((level[p] + (p in root and i not in root) for p in before), default=0)
         for p in before if i in root else ():
@@ -68,7 +69,7 @@ def find_regions(plan: Plan) -> Regions:
     order = sorted(nodes, key=lambda i: (level[i], i in root, root.get(i, i), i))
     groups: dict[int, list[int]] = {}
     for i in order:
-        if i in root or (_is_custom(plan.nodes[i]) and _is_static(_operators(plan.nodes[i]), counted=True)):
+        if i in root or (_is_custom(plan.nodes[i]) and _is_static(_operators(plan.nodes[i]))):
             groups.setdefault(root.get(i, i), []).append(i)
     return Regions([tuple(group) for group in groups.values()], {i: k for k, i in enumerate(order)})
 
@@ -105,7 +106,7 @@ def _elements_kept(plan: Plan, region: Region) -> int:
         return 0
     outputs = outputs_of(plan, region)
     produced = {name: plan.types[name] for i in region for name in plan.nodes[i].node.outputs if name in outputs}
-    return sum(math.prod(map(int, kind.shape)) for kind in produced.values())
+    return sum(math.prod(stand_for(kind.shape)) for kind in produced.values())
 
 
 def outputs_of(plan: Plan, region: Region) -> set[str]:
@@ -122,9 +123,9 @@ def _is_custom(t: TracedNode) -> bool:
     return t.bound is not None and not t.bound.definition.built_in
 
 
-def _is_static(operators: Sequence[Op], counted: bool = False) -> bool:
-    """Return whether all sizes are numbers. counted: allow numbers of elements that loops count."""
-    inside = {v for op in operators for v in op.outputs if counted and op in COUNTED}
+def _is_static(operators: Sequence[Op]) -> bool:
+    """Return whether all sizes are numbers, or numbers of elements that the loops of these operators count."""
+    inside = {v for op in operators for v in op.outputs if op in COUNTED}
     values = [v for op in operators for v in (*op.inputs, *op.outputs) if v not in inside]
     is_static = all(v is None or all(isinstance(d, int) for d in v.shape) for v in values)
     return is_static and all(op.body is None or _is_static(op.body.ops) for op in operators)
