@@ -14,6 +14,7 @@ import os
 import platform
 import threading
 import weakref
+from array import array
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -23,6 +24,7 @@ from anylayer.engines._recycling import Recycled
 from anylayer.errors import AnyLayerError, EngineError, LayerError, TraceError
 from anylayer.folders import fill, template
 from anylayer.graph import Graph
+from anylayer.graph.expressions import Expression, symbol
 from anylayer.graph.sizes import is_static, stand_for
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import COMPILERS, compiler
@@ -73,23 +75,26 @@ class CppProgram:
         self._outputs = [(stand_for(v.shape), v.dtype) for v in graph.outputs]
         self._counts = code.counts
         self._sizes = [None if is_static(v.shape) else [*map(size_of, v.shape)] for v in graph.outputs]
+        self._rows = [_count_of_rows(sizes, code.counts) for sizes in self._sizes]
         if self._counts:
             self._outputs.append(((len(self._counts),), np.dtype(np.int64)))
         self._tables = [np.ascontiguousarray(table) for _, table in code.tables]
         self._pointers = [table.ctypes.data for table in self._tables]
-        self._list = ctypes.c_void_p * (len(self._inputs) + len(self._outputs) + len(self._tables))
         self._local = threading.local()
 
     def __call__(self, inputs: Sequence[Array], out: Sequence[Array | None] | None = None) -> list[Array]:
         arrays = [np.ascontiguousarray(x, dtype) for x, dtype in zip(inputs, self._inputs)]
         targets, places = self._targets(out)
-        status = self._run(self._list(*map(address, arrays), *places, *self._pointers), self._threads)
+        pointers = array("Q", [*map(address, arrays), *places, *self._pointers])
+        status = self._run(pointers.buffer_info()[0], self._threads)
         if status:
             index = "an index that is read from data lies outside its axis"
             raise EngineError(f"engine 'cpp' failed: {index if status == 1 else 'memory is exhausted'}")
-        counts = dict(zip(self._counts, targets.pop().tolist() if self._counts else ()))
-        for i, sizes in enumerate(self._sizes):
-            if sizes is not None:
+        counts = dict(zip(self._counts, targets.pop().tolist())) if self._counts else {}
+        for i, (sizes, rows) in enumerate(zip(self._sizes, self._rows)):
+            if rows:
+                targets[i] = targets[i][: counts[rows]]
+            elif sizes is not None:
                 shape = [d.value(counts) for d in sizes]
                 targets[i] = targets[i].reshape(-1)[: math.prod(shape)].reshape(shape)
             buffer = out[i] if out is not None else None
@@ -112,6 +117,13 @@ class CppProgram:
                 holder = pool.take()
                 pairs.append((holder.array, holder.tensor))
         return [array for array, _ in pairs], [place for _, place in pairs]
+
+
+def _count_of_rows(sizes: Sequence[Expression] | None, counts: Sequence[str]) -> str:
+    """Return the count that is the first of an output's sizes if only this one depends on data, else ""."""
+    if sizes is None or any(d.constant is None for d in sizes[1:]):
+        return ""
+    return next((name for name in counts if sizes[0] == symbol(name)), "")
 
 
 def _flags() -> list[str]:
