@@ -15,6 +15,7 @@ from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.optimize.simplify import simplify
 from tests.engine_names import GENERAL
+from tests.loops.harness import needs_compiler
 from tests.tracing import test_loops
 from tests.tracing.test_selections import several, traced
 from tests.tracing.wild.case import all_cases
@@ -221,3 +222,56 @@ def test_files_have_nms_in_place_of_the_loop(suffix: str, tmp_path: Path) -> Non
             wanted = several(columns(dets.copy()))
         for got, want in zip(run({"dets": dets}).values(), wanted):
             np.testing.assert_array_equal(got, want)
+
+
+def flags(boxes: Array) -> Any:
+    done = np.zeros(150, np.bool_)
+    for i in range(150):
+        if done[i]:
+            continue
+        for j in range(i + 1, 150):
+            if boxes[j, 0] - boxes[i, 0] < boxes[i, 2]:
+                done[j] = True
+    return done
+
+
+def farthest(boxes: Array) -> Any:
+    reach = boxes[0, 1]
+    for i in range(150):
+        if boxes[i, 0] > 0.5:
+            reach = reach * np.float32(0.5)
+        else:
+            for j in range(i, 150):
+                if boxes[j, 1] > reach:
+                    reach = boxes[j, 1] - boxes[i, 2]
+    return reach * np.ones(1, np.float32)
+
+
+def always(boxes: Array) -> Any:
+    done, count = np.zeros(150, np.bool_), np.zeros(150, np.float32)
+    for i in range(150):
+        skipped = done[i]
+        for j in range(i + 1, 150):
+            if boxes[j, 0] - boxes[i, 0] < boxes[i, 2]:
+                done[j] = True
+        count[i] = done.sum()
+        if skipped:
+            count[i] = -1
+    return done, count
+
+
+@needs_compiler
+@pytest.mark.parametrize(("function", "is_limited"), [(flags, True), (farthest, True), (always, False)])
+def test_a_loop_of_a_branch_runs_where_the_branch_is_taken(function: Function, is_limited: bool) -> None:
+    graph = simplify(traced(function, [TensorType((150, 3), np.dtype(np.float32))]), "cpp")
+    (outer,) = [o for o in graph.ops if o.op == "Loop"]
+    assert outer.body is not None
+    (inner,) = [o for o in outer.body.ops if o.op == "Loop"]
+    limit = outer.body.producers.get(inner.inputs[0])
+    assert (limit is not None and limit.op == "Where" and limit.outputs[0].shape == ()) == is_limited
+    program = load_engine("cpp").compile(graph)
+    for seed in range(4):
+        boxes = np.random.default_rng(seed).random((150, 3), np.float32) * np.float32(0.9)
+        want = function(boxes)
+        for got, expected in zip(program([boxes]), want if isinstance(want, tuple) else [want]):
+            assert expected.any() and np.array_equal(got, expected)

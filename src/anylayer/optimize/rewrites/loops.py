@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -121,6 +122,35 @@ def _is_start_of_reversal(new: Rewriter, o: Op) -> bool:
 def _old_operands(new: Rewriter, value: Value | None, op: str) -> list[Value]:
     source = None if value is None else new.old.producers.get(value)
     return [v for v in source.inputs if v is not None] if source is not None and source.op == op else []
+
+
+@rule("Loop", targets=("cpp",), figure="NMS of 200 boxes with flags, us: cpp 36 -> 25")
+def _no_steps_for_a_result_that_is_not_used(new: Rewriter, o: Op) -> Op | None:
+    """Run a loop of a branch for no step where the other branch is taken: `if done[i]: continue` before the loop."""
+    limit, conditions = o.input(0), {_used_if(v, c) for v in o.outputs for c in new.old_consumers(v) or [None]}
+    condition, is_true = conditions.pop()
+    known = None if condition is None else new.values.get(condition)
+    if limit is None or known is None or conditions or len(o.outputs) != o["states"]:
+        return None
+    counts = [limit, new.constant(np.array(0, np.int64))]
+    before = new.producer(limit, "Where")
+    if before is not None and before.first is known:
+        return None
+    steps = new.step(o, "Where", [known, *counts[:: 1 if is_true else -1]], (), np.int64)
+    return replace(o, inputs=[steps, *o.inputs[1:]])
+
+
+def _used_if(value: Value, consumer: Op | None) -> tuple[Value | None, bool]:
+    """Return the scalar condition under which an operator uses `value`, and whether it must be true or false. The
+    condition is None where there is none.
+    """
+    inputs = [] if consumer is None else consumer.inputs
+    if consumer is not None and consumer.op == "And" and inputs[0] is value:
+        inputs = inputs[::-1]
+    is_choice = consumer is not None and consumer.op in ("And", "Where") and inputs.count(value) == 1
+    if is_choice and inputs[0] is not None and inputs[0] is not value and inputs[0].shape == ():
+        return inputs[0], inputs[1] is value
+    return None, True
 
 
 # --------------------------------------------------------------------------------------------------------- NMS
