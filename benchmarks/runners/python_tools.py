@@ -6,11 +6,11 @@ compiles). Each tool gets the same source, in the form that its documentation na
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import importlib.util
 import inspect
 import os
-import signal
 import subprocess
 import sys
 import types
@@ -29,23 +29,18 @@ Function = Callable[..., Any]
 
 
 _PATIENCE = 120
-"""Seconds that a tool may take to compile a function."""
+"""Seconds that a tool may take to compile a function. Its process ends after them."""
 
 
 def load(spec: dict[str, Any]) -> Loaded:
     """Compile, and run once."""
     arrays = list(read_inputs(spec["inputs"]).values())
-    signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(_PATIENCE)
+    faulthandler.dump_traceback_later(_PATIENCE, exit=True)  # a signal would not interrupt a compiler
     calls, version = _TOOLS[spec["tool"]](case(spec["function"]).function, arrays, spec)
     for call in calls.values():
         call()
-    signal.alarm(0)
+    faulthandler.cancel_dump_traceback_later()
     return Loaded(calls, lambda name: named(calls[name]()), {"version": version})
-
-
-def _stop(*_: object) -> None:
-    raise TimeoutError(f"compiling takes more than {_PATIENCE} s")
 
 
 def named(result: Any) -> dict[str, np.ndarray]:
@@ -68,7 +63,7 @@ numba.njit(parallel=True, cache=True)(case(sys.argv[1]).function)(*read_inputs(s
 
 def _numba(function: Function, arrays: Sequence[Any], spec: dict[str, Any]) -> tuple[dict[str, Call], str]:
     """Compile serially, and in parallel where Numba can and there are several threads. A process of its own
-    compiles the parallel form into Numba's cache, because no signal interrupts LLVM, which may not end.
+    compiles the parallel form into Numba's cache, because it may take more time than there is.
     """
     os.environ["NUMBA_CACHE_DIR"] = spec["kept"]
     import numba
