@@ -126,7 +126,7 @@ def _old_operands(new: Rewriter, value: Value | None, op: str) -> list[Value]:
 
 @rule("Loop", targets=("cpp",), figure="NMS of 200 boxes with flags, us: cpp 36 -> 25")
 def _no_steps_for_a_result_that_is_not_used(new: Rewriter, o: Op) -> Op | None:
-    """Run a loop of a branch for no step where the other branch is taken: `if done[i]: continue` before the loop."""
+    """Run a loop of a branch for no step where the other branch is taken: `if done[i]: continue` before it."""
     limit, conditions = o.input(0), {_used_if(v, c) for v in o.outputs for c in new.old_consumers(v) or [None]}
     condition, is_true = conditions.pop()
     known = None if condition is None else new.values.get(condition)
