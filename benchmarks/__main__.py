@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
         # Keep Python's compiled files, as for every user, even if the environment disables them.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        # What "auto" chose before, with other code of anylayer, does not count.
+        # Ignore what "auto" chose before, with other code of anylayer.
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         names = tuple(options.only)
         setup = Setup(guard, folder, python, options.rounds, options.threads, names, options.engine)

@@ -49,12 +49,12 @@ def read_param_str(text: str) -> dict[str, Any]:
                 f"param_str must be a mapping of numbers and lists of numbers, got {text!r}; it cannot be read "
                 f"from {rest[:20]!r} on"
             )
-        values[key[1] or key[2] or key[3]] = _parsed(value[1].strip())
+        values[key[1] or key[2] or key[3]] = _literal(value[1].strip())
         rest = rest[value.end() :].strip()
     return values
 
 
-def _parsed(text: str) -> Any:
+def _literal(text: str) -> Any:
     """Return the value of a Python literal, such as a number or a list. Return any other text unchanged."""
     try:
         return ast.literal_eval(text)

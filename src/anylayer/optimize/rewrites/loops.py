@@ -127,20 +127,21 @@ def _old_operands(new: Rewriter, value: Value | None, op: str) -> list[Value]:
 @rule("Loop", targets=("cpp",), figure="NMS of 200 boxes with flags, us: cpp 36 -> 25")
 def _no_steps_for_a_result_that_is_not_used(new: Rewriter, o: Op) -> Op | None:
     """Run a loop of a branch for no step where the other branch is taken: `if done[i]: continue` before it."""
-    limit, conditions = o.input(0), {_used_if(v, c) for v in o.outputs for c in new.old_consumers(v) or [None]}
-    condition, is_true = conditions.pop()
-    known = None if condition is None else new.values.get(condition)
-    if limit is None or known is None or conditions or len(o.outputs) != o["states"]:
+    uses = [(v, c) for v in o.outputs for c in new.old_consumers(v) or (None,)]
+    limit, conditions = o.input(0), {_condition_of_use(v, c) for v, c in uses}
+    old_condition, is_true = conditions.pop()
+    condition = None if old_condition is None else new.values.get(old_condition)
+    if limit is None or condition is None or conditions or len(o.outputs) != o["states"]:
         return None
     counts = [limit, new.constant(np.array(0, np.int64))]
     before = new.producer(limit, "Where")
-    if before is not None and before.first is known:
+    if before is not None and before.first is condition:
         return None
-    steps = new.step(o, "Where", [known, *counts[:: 1 if is_true else -1]], (), np.int64)
+    steps = new.step(o, "Where", [condition, *counts[:: 1 if is_true else -1]], (), np.int64)
     return replace(o, inputs=[steps, *o.inputs[1:]])
 
 
-def _used_if(value: Value, consumer: Op | None) -> tuple[Value | None, bool]:
+def _condition_of_use(value: Value, consumer: Op | None) -> tuple[Value | None, bool]:
     """Return the scalar condition under which an operator uses `value`, and whether it must be true or false. The
     condition is None where there is none.
     """
