@@ -28,6 +28,7 @@ from anylayer.optimize import simplify as simplifier
 from anylayer.optimize.order import load_rules
 from anylayer.optimize.rules import RULES, Rule
 from anylayer.tracing import trace_checked
+from benchmarks.functions.detection import greedy_flags
 
 ENGINES = ("onnxruntime", "openvino")
 ROUNDS = 8
@@ -37,14 +38,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """An expression that the rules named `rules` rewrite, and the shapes of its inputs. `open`: whether the first
-    size of every input is open."""
+    """An expression that the rules named `rules` rewrite, the shapes of its inputs, and the engines that are
+    measured. `open`: whether the first size of every input is open."""
 
     rules: str
     text: str
     function: Callable[..., Any]
     shapes: Sequence[Shape]
     open: bool = False
+    engines: Sequence[str] = ENGINES
 
 
 def best(
@@ -81,8 +83,8 @@ def without(names: str) -> Iterator[None]:
 
 
 def kinds(graph: Graph) -> str:
-    """Return the names of a graph's operators."""
-    return " ".join(o.op for o in graph.ops)
+    """Return the names of a graph's operators, with those of loops."""
+    return " ".join(o.op if o.body is None else f"{o.op}({kinds(o.body)})" for o in graph.ops)
 
 
 def measure(case: Case, engine: str, seconds: float, threads: int) -> tuple[float, float] | None:
@@ -122,6 +124,11 @@ def suppressed(x: Any) -> Any:
         h = np.maximum(f(0), np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest]))
         order = rest[w * h / (areas[i] + areas[rest] - w * h) <= f(0.7)]
     return areas[keep[:300]].sum()
+
+
+def flags(x: Any) -> Any:
+    """Return which of N boxes NMS in plain loops takes."""
+    return greedy_flags(np.concatenate([x[:, :2], x[:, :2] + abs(x[:, 2:4]), x[:, 4:]], axis=1))
 
 
 def repeated(x: Any) -> Any:
@@ -335,6 +342,7 @@ CASES = (
     Case("_softmax_of_pairs", "softmax of pairs", lambda x: ops.softmax(x, axis=-1), [(1, 4320, 2)]),
     Case("_mean_of_map", "mean over height and width", lambda x: x.mean(axis=(2, 3)), [MAP]),
     Case("_nms", "NMS of boxes, 300 at most", suppressed, [(6000, 5)]),
+    Case("_no_unused_steps", "NMS with flags, 200 boxes", flags, [(200, 5)], engines=("cpp",)),
     Case("_norm", "x / length", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), [MAP]),
     Case(
         "_below_binary _reduced_transpose",
@@ -418,7 +426,7 @@ def main() -> None:
     for case in CASES:
         if given.names and not any(name in case.rules for name in given.names):
             continue
-        for engine in ENGINES:
+        for engine in case.engines:
             found = measure(case, engine, given.seconds, given.threads)
             if found is not None:
                 shape = "x".join(map(str, case.shapes[0]))

@@ -94,7 +94,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
         "onnxruntime": "Transpose Slice Concat Reshape",
         "openvino": "Slice Concat Reshape",
     },
-    "optimize.rewrites.loops": {"": "Loop", "onnx": "Loop", "onnxruntime": "Loop", "openvino": "Loop"},
+    "optimize.rewrites.loops": dict.fromkeys(("", "cpp", "onnx", "onnxruntime", "openvino"), "Loop"),
     "optimize.rewrites.scaling": {"onnxruntime": "Add Div Mul Sub Pow", "openvino": "Pow"},
     "optimize.rewrites.lowering": {
         "caffe": "Gelu LRN PRelu",

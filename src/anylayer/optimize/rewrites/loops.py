@@ -124,8 +124,8 @@ def _old_operands(new: Rewriter, value: Value | None, op: str) -> list[Value]:
     return [v for v in source.inputs if v is not None] if source is not None and source.op == op else []
 
 
-@rule("Loop", targets=("cpp",), figure="NMS of 200 boxes with flags, us: cpp 36 -> 25")
-def _no_steps_for_a_result_that_is_not_used(new: Rewriter, o: Op) -> Op | None:
+@rule("Loop", targets=("cpp",), figure="NMS of 200 boxes with flags, us: cpp 40 -> 32")
+def _no_unused_steps(new: Rewriter, o: Op) -> Op | None:
     """Run a loop of a branch for no step where the other branch is taken: `if done[i]: continue` before it."""
     uses = [(v, c) for v in o.outputs for c in new.old_consumers(v) or (None,)]
     limit, conditions = o.input(0), {_condition_of_use(v, c) for v, c in uses}
