@@ -336,7 +336,7 @@ def deletes_other_positions(dets: Array) -> Any:
     [
         (appends_after_a_break, "the list 'keep' grows after a question that ends the loop"),
         (writes_after_a_break, "'total' changes after a question that ends the loop"),
-        (reads_the_rest_after_a_break, "'order' is read after a loop that ends where one or no element is left"),
+        (reads_the_rest_after_a_break, "'order' is read after the loop at .* where one or no element"),
         (sets_something_before_a_break, "compute 'order' in different ways"),
         (has_an_else, "compute 'order' in different ways"),
         (ends_at_a_number, "!= 1 is asked of a number of selected elements"),

@@ -10,6 +10,8 @@ import pytest
 from anylayer.errors import TraceError
 from anylayer.graph import ir
 from anylayer.network import Array, TensorType
+from anylayer.testing import run_graph
+from anylayer.tracing import decisions
 
 from .test_selections import arrays, traced
 
@@ -44,6 +46,35 @@ def test_repeated_traces_are_refused_before_they_are_recorded(monkeypatch: pytes
     with pytest.raises(TraceError, match=message):
         traced(many_parts, types)
     assert recorded < limit
+
+
+def asks_again(b: Array, s: Array) -> Any:
+    total = np.float32(0)
+    for i in range(60):
+        if s[i % 6] > 0.5:
+            total = total + b[i % 6, 0]
+    return total
+
+
+def test_long_paths_are_joined_instead_of_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
+    runs = 0
+    call_once = decisions._Paths.call_once
+
+    def count(paths: Any, run: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        return call_once(paths, run)
+
+    monkeypatch.setattr(decisions._Paths, "call_once", count)
+    traced(asks_again, types)
+    assert runs > 60
+    monkeypatch.setattr(decisions, "_MAX_REPEATED", 300)
+    runs = 0
+    graph = traced(asks_again, types)
+    assert runs < 8
+    for b, s in arrays():
+        np.testing.assert_allclose(run_graph(graph, [b, s], "onnxruntime")[0], asks_again(b, s), rtol=1e-5)
 
 
 def test_selections_of_more_than_1000_operators_are_traced() -> None:

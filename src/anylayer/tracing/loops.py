@@ -446,8 +446,8 @@ class _Closing:
         """Give the local variables the results of the loop."""
         for name in sized:
             if any(h.exits for h in self.heads):
-                why = "is read after a loop that ends where one or no element is left; end it where none is left"
-                set_local(self.frame, name, Unreadable(f"'{name}' {why}"))
+                why = f"is read after the loop at {self.place} that ends where one or no element is left"
+                set_local(self.frame, name, Unreadable(f"'{name}' {why}; end it where none is left"))
                 continue
             x = self.final[name]
             x._content, x._view = np.zeros((0, *x.shape[1:]), x.dtype), None

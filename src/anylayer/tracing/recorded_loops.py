@@ -318,7 +318,10 @@ class RecordedLoop:
         """Record the operator. results: the condition, the states and the rows after a step."""
         graph, ops = self.graph, self.graph.ops[self.first :]
         if len(graph.counts) != self.counts:
-            raise self.refusal("it selects a number of elements that depends on data; use np.where(mask, a, b)")
+            raise self.refusal(
+                "it selects a number of elements that depends on data; use np.where(mask, a, b), or "
+                "x[i + np.arange(2)] for x[i : i + 2]"
+            )
         graph.forget(self.first)
         names = [n for n in self.names if self.kinds[n] is not None]
         steps = self.items.steps if not self.is_peeled or self.items.steps is None else self.items.steps - 1
