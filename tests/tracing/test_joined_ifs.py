@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -174,10 +175,14 @@ def writes_in_place(x: Array) -> Any:
     return y, z
 
 
+graph_of = cache(traced)
+"""The trace of a case, which serves all engines."""
+
+
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
-    graph = traced(function)
+    graph = graph_of(function)
     assert graph.decided is not None and len(graph.decided.paths) >= 10
     random, run = np.random.default_rng(7), program_of(graph, engine)
     for k in range(40):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
 from anylayer.errors import TraceError
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from tests.engine_names import GENERAL, program_of
 
@@ -147,10 +149,16 @@ def per_class(dets: Array) -> Any:
     return np.concatenate(found) if found else np.zeros((0, 5), np.float32)
 
 
+@cache
+def graph_of(function: Function) -> Graph:
+    """Return the trace of a case, which serves all engines."""
+    return traced(function, [TensorType.of((N, 5), np.float32)])
+
+
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_spellings_of_loops_equal_numpy(function: Function, engine: str) -> None:
-    graph = traced(function, [TensorType.of((N, 5), np.float32)])
+    graph = graph_of(function)
     assert any(o.op == "Loop" for o in graph.ops)
     run = program_of(graph, engine)
     check(function, lambda dets: run([dets]))
