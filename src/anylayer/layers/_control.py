@@ -25,7 +25,7 @@ from anylayer.tracing.record import graph_of
 
 MAX_STEPS = _STEPS
 """Limit on the steps of a Loop or a Scan."""
-_TOO_MANY = f"its loop exceeds the limit of {MAX_STEPS} steps; split it into loops of fewer steps"
+_TOO_MANY = "its loop exceeds the limit of {} steps; split it into loops of fewer steps"
 _MAX_STEPS_IN_ALL = 2 * MAX_STEPS
 """Limit on the steps of a Loop or a Scan and of those inside it."""
 _TOO_MANY_IN_ALL = (
@@ -228,7 +228,7 @@ class Control(Layer):
         stacks: list[list[Any]] = [[] for _ in range(rows)]
         need(
             not (go and runs_on) or (count is not None and count <= MAX_STEPS),
-            _TOO_MANY,
+            _TOO_MANY.format(MAX_STEPS),
         )
         with counting() as count_step:
             while go and (count is None or number < count):
@@ -254,7 +254,7 @@ class Control(Layer):
                         if not growth.has_room():
                             raise
                 go = _truth(again, "its condition")
-                need(number <= MAX_STEPS, _TOO_MANY)
+                need(number <= MAX_STEPS, _TOO_MANY.format(MAX_STEPS))
         need(number or not rows, "its loop runs 0 steps, so the sizes of its rows are unknown")
         return [*results[: len(states)], *map(stack, stacks)]
 
