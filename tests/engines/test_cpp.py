@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from anylayer.errors import EngineError
 from anylayer.graph import Graph
 from anylayer.kernels.cache import library
 from anylayer.kernels.compiler import compiler
-from anylayer.network import TensorType
+from anylayer.network import Array, TensorType
 from anylayer.testing import check_function, run_graph
 from anylayer.tracing import record, trace
 from tests.loops.harness import needs_compiler
@@ -347,3 +348,19 @@ def test_index_written_over_places_is_checked(place: int) -> None:
     else:
         with pytest.raises(EngineError, match="an index that is read from data lies outside its axis"):
             run_graph(graph, [x, at, new], "cpp")
+
+
+def test_nested_conditions_of_a_loop_are_computed_in_order() -> None:
+    """GCC 12 unswitches such a loop wrongly for processors with AVX-512."""
+
+    def leading(x: Array) -> Array:
+        done, i = np.zeros(5, np.int64), 0
+        while i < 5 and x[i] > -1:
+            done[i] = 1
+            i += 1
+        return done
+
+    run = load_engine("cpp").compile(trace(lambda a: [leading(a[0])], [TensorType((5,), np.dtype("f4"))]))
+    for bits in itertools.product((0, -5), repeat=5):
+        x = np.array(bits, np.float32)
+        np.testing.assert_array_equal(run([x])[0], leading(x))
