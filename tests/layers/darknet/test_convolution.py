@@ -15,7 +15,9 @@ test_filters_are_positive = refuses(CONV.replace("filters=4", "filters=0"), "fil
 test_groups_divide_channels = refuses(CONV + "groups=3\n", "groups=3 does not divide 8 channels")
 test_groups_divide_filters = refuses(CONV + "groups=8\n", "groups=8 does not divide filters=4")
 test_dilation_keeps_the_size = refuses(CONV + "dilation=2\n", "dilation=2 needs a padding of half the kernel")
-test_binary_weights_are_refused = refuses(CONV + "xnor=1\n", "options has no field 'xnor' (line 9)")
+test_binary_weights_are_refused = refuses(CONV + "xnor=1\n", "xnor=1 is not supported, only xnor=0")
+test_words_are_no_switches = refuses(CONV + "batch_normalize=true\n", "must be a number, got true, which")
+test_part_of_the_weights_is_refused = refuses(CONV + "numload=2\n", "numload=2 is not supported")
 test_padding_of_local_weights = refuses(
     "[local]\nfilters=1\nsize=5\npad=1\nactivation=linear\n", "pad=1 with size=5 is not supported"
 )

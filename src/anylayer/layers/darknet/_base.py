@@ -10,16 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, Layer, Node
+from anylayer.layer import Array, Enum, Layer, Node, need
+from anylayer.network import Flag
 
 EPSILON = 1e-6
-"""What Darknet and OpenCV add to the variance. AlexeyAB's fork adds 1e-5."""
+"""What OpenCV adds to the variance. pjreddie's Darknet adds it to the root, and AlexeyAB's fork adds 1e-5."""
 _TRAINING = (
-    r"clip|onlyforward|dont_update|burnin_update|stopbackward|train_only_bn|learning_rate|smooth|truth|numload|"
+    r"clip|onlyforward|dont_update|burnin_update|stopbackward|train_only_bn|learning_rate|smooth|truth|"
     r"nobackward|stream|wait_stream"
 )
 """Options of every section on which only training or the order of computation depends, as a pattern."""
-_NEUTRAL = {"dontload": 0, "dontloadscales": 0}
+_NEUTRAL = {"dontload": 0, "dontloadscales": 0, "dontsave": 0, "numload": 0}
 _one = np.float32(1)
 
 
@@ -33,6 +34,8 @@ class DarknetLayer(Layer):
     """OpenCV's whole name of such a section, for a type of which a network has one."""
     reads_image: ClassVar[bool] = False
     """Whether the network's input is the last input of the section."""
+    sources: ClassVar[tuple[str, ...]] = ()
+    """The options that name earlier sections as inputs; the section must have them."""
     ignored: ClassVar[str] = ""
     """Further options on which only training depends, as a pattern."""
     neutral: ClassVar[dict[str, int]] = {}
@@ -41,12 +44,13 @@ class DarknetLayer(Layer):
     def prepare(self, node: Node, dialect: str | None) -> None:
         neutral = {**_NEUTRAL, **self.neutral}
         unread = re.compile("|".join((_TRAINING, self.ignored)))
-        options = {
-            name: value
-            for name, value in node.params.get("options", {}).items()
-            if name in self.fields
-            or (not unread.fullmatch(name) and (name not in neutral or neutral[name] != value))
-        }
+        options = {}
+        for name, value in node.params.get("options", {}).items():
+            if name in self.fields or not (name in neutral or unread.fullmatch(name)):
+                options[name] = value
+            need(not isinstance(value, Flag), f"{name} must be a number, got {value}, which Darknet reads as 0")
+            needed = neutral.get(name, value)
+            need(value == needed, f"{name}={value} is not supported, only {name}={needed}")
         super().prepare(replace(node, params={"options": options}), dialect)
 
     def statistics(self, first: int, count: int) -> tuple[Array, Array, Array]:
