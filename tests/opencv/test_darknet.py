@@ -209,3 +209,29 @@ def test_files_and_buffers_are_read_by_suffix_and_by_name(folder: Path) -> None:
     assert all(np.array_equal(results[0], other) for other in results[1:])
     with pytest.raises(dnn.error, match=r"the network is missing: give the path of a \.cfg"):
         dnn.readNetFromDarknet()
+
+
+class Same:
+    """Return the input."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def getMemoryShapes(self, inputs: Any) -> Any:
+        return inputs
+
+    def forward(self, inputs: Any) -> Any:
+        return inputs
+
+
+def test_boxes_of_another_format_are_not_those_of_darknet(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    shape = "input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }"
+    path.write_text(f'input: "data" {shape} layer {{ name: "y" type: "yolo" bottom: "data" top: "y" }}')
+    dnn.dnn_registerLayer("yolo", Same)
+    try:
+        model = dnn.DetectionModel(path)
+        with pytest.raises(dnn.error, match="the last layer must be one of DetectionOutput"):
+            model.detect(np.zeros((8, 8, 3), np.uint8))
+    finally:
+        dnn.dnn_unregisterLayer("yolo")

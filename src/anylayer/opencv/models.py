@@ -208,8 +208,9 @@ class DetectionModel(Model):
     def __init__(self, model: Net | str | Path, config: str | Path = "") -> None:
         """Read the network. Layers of YOLO leave the NMS to `detect` from now on, as in OpenCV."""
         super().__init__(model, config)
+        self._has_regions = self._net.net.network.format == "darknet"
         for node in self._net.net.network.nodes:
-            if node.type in _REGIONS:
+            if self._has_regions and node.type in _REGIONS:
                 node.params["options"]["nms_threshold"] = 0.0
 
     def setNmsAcrossClasses(self, value: bool) -> Self:
@@ -229,7 +230,7 @@ class DetectionModel(Model):
         """
         outputs = self.predict(frame)
         last = self._net.getLayer(len(self._net.getLayerNames())).type
-        if last in _REGIONS:
+        if self._has_regions and last in _REGIONS:
             return self._regions(outputs, (frame.shape[1], frame.shape[0]), confThreshold, nmsThreshold)
         types = ", ".join((_DETECTION_OUTPUT, *_REGIONS))
         rule = f"the last layer must be one of {types}, got '{last}'; run the network with Net and NMSBoxes"
