@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from time import perf_counter
+
+import anylayer
+
 from .recorded import as_recorded, refuses
 
 test_sections_match_the_recorded_results = as_recorded("route", "shortcut", "scale_channels", "sam")
@@ -19,7 +24,7 @@ test_shortcut_of_another_size_is_refused = refuses(
     SAME + POOL + "[shortcut]\nfrom=0\nactivation=linear\n", "maps of different sizes are not supported"
 )
 test_factors_of_a_shortcut_are_refused = refuses(
-    2 * SAME + "[shortcut]\nfrom=0\nalpha=2\nactivation=linear\n", "options has no field 'alpha'"
+    2 * SAME + "[shortcut]\nfrom=0\nalpha=2\nactivation=linear\n", "alpha=2 is not supported, only alpha=1"
 )
 test_weights_need_a_normalization = refuses(
     2 * SAME + "[shortcut]\nfrom=0\nweights_type=per_feature\n", "needs weights_normalization, relu or softmax"
@@ -30,3 +35,15 @@ test_scale_is_one_number_per_channel = refuses(
 test_sam_needs_equal_shapes = refuses(
     SAME + POOL + "[sam]\nfrom=0\n", "input 1 must be of shape (1, 8, 3, 4), as in"
 )
+test_route_names_sections = refuses(SAME + "[route]\ngroups=2\n", "(route): parameter 'layers' is missing")
+test_shortcut_names_sections = refuses(SAME + "[shortcut]\n", "(shortcut): parameter 'from' is missing")
+test_shortcut_has_no_layers = refuses(2 * SAME + "[shortcut]\nfrom=0\nlayers=1\n", "no field 'layers'")
+test_other_sections_read_the_one_before = refuses(2 * SAME + "[maxpool]\nsize=2\nstride=2\nlayers=0\n", "'layers'")
+
+
+def test_time_of_a_route_grows_with_its_sections(tmp_path: Path) -> None:
+    path = tmp_path / "net.cfg"
+    path.write_text("[net]\nwidth=1\nheight=1\nchannels=1\n[dropout]\n[route]\nlayers=" + "-1," * 5999 + "-1\n")
+    start = perf_counter()
+    assert anylayer.read(path).outputs["concat_1"].shape == (1, 6000, 1, 1)
+    assert perf_counter() - start < 5

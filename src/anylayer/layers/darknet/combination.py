@@ -17,6 +17,7 @@ class Route(DarknetLayer):
     """
 
     prefix = "concat"
+    sources = ("layers",)
     groups: int = field(0, "int32", 1, least=1, doc="number of groups of channels")
     group_id: int = field(0, "int32", 0, least=0, doc="the group that is used")
 
@@ -26,12 +27,13 @@ class Route(DarknetLayer):
         for x in xs:
             c = x.shape[1]
             need(c % self.groups == 0, f"groups={self.groups} does not divide {c} channels")
-            need(tuple(x.shape[2:]) == tuple(xs[0].shape[2:]), f"maps of {_planes(xs)} cannot be concatenated")
+            rule = f"maps of {_planes(xs[0], x)} cannot be concatenated"
+            need(tuple(x.shape[2:]) == tuple(xs[0].shape[2:]), rule)
             parts.append(x[:, self.group_id * c // self.groups : (self.group_id + 1) * c // self.groups])
         return np.concatenate(parts, axis=1)
 
 
-def _planes(xs: tuple[Array, ...]) -> str:
+def _planes(*xs: Array) -> str:
     return " and ".join("x".join(map(str, x.shape[2:])) for x in xs)
 
 
@@ -46,6 +48,7 @@ class Shortcut(DarknetLayer):
     Source: AlexeyAB/darknet src/shortcut_layer.c, src/blas.c shortcut_multilayer_cpu.
     """
 
+    sources = ("from",)
     neutral = {"alpha": 1, "beta": 1}
     weights_type: str = attribute(
         Enum("none", "per_feature", "per_layer", "per_channel"), "none", doc="what has a weight"
@@ -59,7 +62,7 @@ class Shortcut(DarknetLayer):
         for other in others:
             need(
                 tuple(other.shape[2:]) == tuple(x.shape[2:]) and len(other.shape) == len(x.shape),
-                f"adds maps of {_planes((x, other))}; maps of different sizes are not supported",
+                f"adds maps of {_planes(x, other)}; maps of different sizes are not supported",
             )
         maps = [x, *(_with_channels(other, x.shape[1]) for other in others)]
         if self.weights_type != "none":
@@ -94,6 +97,7 @@ class ScaleChannels(DarknetLayer):
     Source: AlexeyAB/darknet src/scale_channels_layer.c.
     """
 
+    sources = ("from",)
     scale_wh: bool = attribute("bool", False, doc="whether there is a factor per pixel")
     activation: str = attribute(ACTIVATION, "linear", doc="the function that is applied")
 
@@ -110,6 +114,7 @@ class Sam(DarknetLayer):
     Source: AlexeyAB/darknet src/sam_layer.c.
     """
 
+    sources = ("from",)
     activation: str = attribute(ACTIVATION, "linear", doc="the function that is applied")
 
     def forward(self, x: Array, other: Array) -> Array:

@@ -75,7 +75,7 @@ def _network(sections: list[Section], model: Path, weights: str) -> Network:
         options = {key: parse_value(text) for key, text in section.options.items()}
         place = layer_place(name, section.type, str(model), section.line)
         with at(place):
-            inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i)]
+            inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i, getattr(cls, "sources", None))]
         if getattr(cls, "reads_image", False):
             inputs.append(_INPUT)
         lines = {f"options.{key}": section.lines[key] for key in options}
@@ -90,14 +90,17 @@ def _network(sections: list[Section], model: Path, weights: str) -> Network:
     return network
 
 
-def _sources(options: dict[str, AttributeValue], index: int) -> list[int]:
+def _sources(options: dict[str, AttributeValue], index: int, names: tuple[str, ...] | None) -> list[int]:
     """Return the sections that section `index` reads: those of `layers`, or the one before and those of `from`.
 
-    The two options are removed.
+    The two options are removed. names: those that the section must have; None if it may have both.
     """
-    sources = [] if "layers" in options else [index - 1]
-    for name in ("layers", "from"):
-        stated = options.pop(name, [])
+    for name in names or ():
+        need(name in options, f"parameter '{name}' is missing", NetworkError)
+    given = [name for name in (("layers", "from") if names is None else names) if name in options]
+    sources = [] if "layers" in given else [index - 1]
+    for name in given:
+        stated = options.pop(name)
         for number in stated if isinstance(stated, list) else [stated]:
             if not isinstance(number, int):
                 raise NetworkError(f"'{name}' must be numbers of sections, got {number!r}")
