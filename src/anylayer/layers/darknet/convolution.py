@@ -127,7 +127,8 @@ class Local(DarknetLayer):
 class BatchNorm(DarknetLayer):
     """Normalize each channel with the stored statistics.
 
-    (N, C, ...) to the same shape. The file has biases, scales, means and variances.
+    (N, C, ...) to the same shape. The file has biases, scales, means and variances. pjreddie's Darknet stores no
+    biases, so its files are refused as too short.
     Source: AlexeyAB/darknet src/batchnorm_layer.c, src/parser.c load_batchnorm_weights.
     """
 
