@@ -184,6 +184,12 @@ def test_comments_spaces_and_repeated_options_mean_nothing() -> None:
     assert first == other
 
 
+def test_training_options_of_net_are_not_read() -> None:
+    text = YOLO.replace("height=64", "height=64\ndecay=0.1\ndecay=0.01\npolicy=steps # of training")
+    assert anylayer.read(*files(text)).inputs["data"].shape == (1, 3, 64, 32)
+    assert "option 'height' is given twice" in refused(YOLO.replace("height=64", "height=64\nheight=32"))
+
+
 @pytest.mark.parametrize("text", ["[metadata]\nname = x\n", "; settings\n[core]\nbare = false\n"])
 def test_other_configuration_files_are_named(text: str) -> None:
     Path("setup.cfg").write_text(text)

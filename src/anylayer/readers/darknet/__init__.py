@@ -21,7 +21,7 @@ from anylayer.readers._names import layer_place, unique
 from anylayer.readers._recognize import describe
 from anylayer.readers._values import AttributeValue, other_texts, parse_value
 from anylayer.readers.darknet import weights as weights_file
-from anylayer.readers.darknet.config import Section, parse
+from anylayer.readers.darknet.config import NET_OPTIONS, Section, parse
 from anylayer.source import TracedNode
 
 WHAT = "a Darknet network (.cfg with .weights)"
@@ -114,7 +114,7 @@ def _sources(options: dict[str, AttributeValue], index: int, names: tuple[str, .
 def _add_input(network: Network, section: Section) -> None:
     """Add the input whose size [net] states, and how images become this input."""
     sizes = []
-    for name in ("channels", "height", "width"):
+    for name in NET_OPTIONS[:3]:
         size = parse_value(section.options.get(name, ""))
         with at(f"{network.source}:{section.lines.get(name, section.line)}"):
             rule = f"[net] needs '{name}', an integer of at least 1, got '{section.options.get(name, '')[:40]}'"

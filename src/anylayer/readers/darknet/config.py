@@ -9,6 +9,8 @@ from anylayer.errors import FileError, need
 
 _SECTION = re.compile(r"\[([A-Za-z_][A-Za-z_0-9]{0,63})\]")
 _SPACE = re.compile(r"\s+")
+NET_OPTIONS = ("channels", "height", "width", "letter_box")
+"""The options of [net] that are read. Training depends on the others."""
 _NUMBERS = re.compile(r"[-+0-9.eE,]+")
 
 
@@ -26,7 +28,7 @@ def parse(text: str, file: str) -> list[Section]:
     """Return the sections of a file. White space means nothing, and lines that begin with # or ; are comments.
 
     Raise FileError for a line that is neither a section nor an option, and for an option that is given twice with
-    different values: Darknet uses the first one, and OpenCV the last one.
+    different values: Darknet uses the first one, and OpenCV the last one. [net] keeps only NET_OPTIONS.
     """
     sections: list[Section] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
@@ -42,6 +44,8 @@ def parse(text: str, file: str) -> list[Section]:
             continue
         name, equals, value = content.partition("=")
         need(equals and name and value, f"{place}: '{line.strip()[:40]}' is not an option 'name=value'", FileError)
+        if len(sections) == 1 and name not in NET_OPTIONS:
+            continue
         value = _without_comment(value, place)
         options = sections[-1].options if sections else {}
         need(options.get(name, value) == value, f"{place}: option '{name}' is given twice", FileError)
