@@ -184,6 +184,13 @@ def test_comments_spaces_and_repeated_options_mean_nothing() -> None:
     assert first == other
 
 
+def test_anchors_beyond_num_have_no_effect() -> None:
+    x = np.random.default_rng(1).random((1, 3, 64, 32)).astype(np.float32)
+    texts = YOLO, YOLO.replace("23,27", "23,27, 1,2")
+    first, other = (anylayer.read(*files(text)).compile("numpy")({"data": x})["yolo_3"] for text in texts)
+    assert np.array_equal(first, other)
+
+
 def test_training_options_of_net_are_not_read() -> None:
     text = YOLO.replace("height=64", "height=64\ndecay=0.1\ndecay=0.01\npolicy=steps # of training")
     assert anylayer.read(*files(text)).inputs["data"].shape == (1, 3, 64, 32)

@@ -42,10 +42,10 @@ class Boxes(DarknetLayer):
         return x.reshape(n, count, each, h, w).transpose(0, 3, 4, 1, 2)
 
     def anchor_sizes(self) -> Array:
-        """Return the anchors as (num, 2)."""
-        count = len(self.anchors)
-        need(count == 2 * self.num, f"num={self.num} needs {2 * self.num} anchors, got {count}")
-        return np.array(self.anchors, np.float32).reshape(self.num, 2)
+        """Return the first `num` anchors as (num, 2). Darknet ignores the others, and OpenCV refuses them."""
+        count, needed = len(self.anchors), 2 * self.num
+        need(count >= needed, f"num={self.num} needs {needed} anchors, got {count}")
+        return np.array(self.anchors[:needed], np.float32).reshape(self.num, 2)
 
     def rows(self, center: Array, size: Array, objectness: Array, scores: Array) -> Array:
         """Return decoded boxes (N, H, W, A, ...) as rows [x, y, w, h, objectness, scores], (boxes, 5 + classes).
