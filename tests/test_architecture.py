@@ -366,6 +366,7 @@ ONNX_VOCABULARY = ["tracing", "ops", "writers"]
 """Rooms that name ONNX operators, some of which share a name with a layer type."""
 
 NAMES_TYPES = {
+    "readers/tflite/schema.py": "tensors with values are layers of a type, for which the file has no operator",
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
     "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
     "readers/openvino/legacy_windows.py": "the same, for convolutions and pooling",

@@ -186,6 +186,17 @@ def _darknet() -> Iterator[Sample]:
         yield Sample("darknet-alone", {"m.cfg": one.cfg.encode()}, "m.cfg")
 
 
+# ---------------------------------------------------------------------- TFLite
+
+
+def _tflite() -> Iterator[Sample]:
+    """Yield a model for each operator."""
+    from tests.layers.tflite.recorded import recorded
+
+    for one in recorded().values():
+        yield Sample("tflite", {"m.tflite": one.model}, "m.tflite")
+
+
 # ----------------------------------------------------------------------- Keras
 
 
@@ -338,6 +349,7 @@ def _requests() -> Iterator[Sample]:
 _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("prototxt", "caffe", "caffemodel", "caffe-h5", "onnx", "ir"), _caffe),
     **dict.fromkeys(("darknet", "darknet-alone"), _darknet),
+    "tflite": _tflite,
     **dict.fromkeys(("keras-zip", "keras-h5", "keras-json"), _keras),
     "keras-op": _keras_operations,
     "onnx-node": _onnx_operators,

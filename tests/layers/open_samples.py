@@ -22,6 +22,7 @@ FORMATS = {
     "caffe": "Caffe",
     "darknet": "Darknet",
     "tensorflow": "TensorFlow",
+    "tflite": "TFLite",
     "keras": "Keras",
     "onnx": "ONNX",
     "openvino": "OpenVINO IR",
@@ -52,13 +53,19 @@ class Sample:
         network = self.net.network
         params = repr([node.params for node in network.nodes])
         channels_first = "NCHW" in params or "channels_first" in params
-        return network.format in ("tensorflow", "keras") and not channels_first
+        return network.format in ("tensorflow", "tflite", "keras") and not channels_first
 
 
 def samples(format: str) -> Iterator[Sample]:
     """Yield the samples of a format. A network that cannot be read is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        own = {"darknet": _darknet, "tensorflow": _tensorflow, "onnx": _onnx, "openvino": _openvino}
+        own = {
+            "darknet": _darknet,
+            "tensorflow": _tensorflow,
+            "tflite": _tflite,
+            "onnx": _onnx,
+            "openvino": _openvino,
+        }
         yield from own[format](Path(folder)) if format in own else _of_cases(format)
 
 
@@ -92,6 +99,18 @@ def _darknet(folder: Path) -> Iterator[Sample]:
         types: dict[str, TensorType | None] = {name: TensorType.of(values[name].shape) for name in node.inputs}
         alone = replace(net.network, inputs=types, nodes=[node], outputs={node.name: node.name})
         yield Sample(node.type, Net(alone, {}), [values[name] for name in types])
+
+
+def _tflite(folder: Path) -> Iterator[Sample]:
+    """Yield the recorded models of one operator."""
+    from tests.layers.tflite.recorded import recorded
+
+    for case in recorded().values():
+        net = anylayer.read(case.save(folder))
+        for node in net.network.nodes:
+            node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
+        if case.inputs:
+            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
 
 
 def _tensorflow(folder: Path) -> Iterator[Sample]:

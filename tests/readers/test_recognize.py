@@ -260,7 +260,6 @@ def test_describe_accepts_any_bytes(data: bytes) -> None:
             "a TorchScript program",
             "Export the model as ONNX with torch.onnx.export(torch.jit.load(path), ...)",
         ),
-        ("net.tflite", b"\x1c\0\0\0TFL3", "a TensorFlow Lite model", "Give the SavedModel or Keras model"),
         ("net.engine", b"\0\1\2\3" * 9, "a TensorRT engine, judged by its name", "Give the ONNX file"),
         ("net.nb", b"\0\1\2\3" * 9, "a Paddle Lite model, judged by its name", "Export the model as ONNX with"),
         ("net.zip", zipped("saved/saved_model.pb"), "a zip archive", "Unpack it, and give a file or folder of it"),

@@ -19,7 +19,7 @@ from anylayer.layer.bound import choose, shapes_only
 from anylayer.layer.native import LoadedKernel
 from anylayer.network import Network, Node
 
-_CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow")
+_CONSTANTS_AS_BLOBS = ("onnx", "openvino", "tensorflow", "tflite")
 """The formats whose readers make blobs of the constant inputs of a user's layer."""
 AnyType = NativeType | IsolatedType | OpenCLType
 AnyLibrary = Library | IsolatedLibrary | KernelFile

@@ -86,7 +86,7 @@ def operators(
     for name, entry in rows.items():
         whole = replace(entry, attributes={**(attributes or {}), **entry.attributes})
         lines = [*textwrap.wrap(entry.details, 111), details.format(entry.source or name, name=name)]
-        members = {**body, **entry.body, **whole.attributes}
+        members = {**body, **entry.body, **whole.attributes, "row": whole}
         define(name, base, entry.summary, "\n    ".join(lines), forward=_forward(whole, check), **members)
 
 

@@ -23,6 +23,8 @@ _FRAMEWORKS = {
 """The format of a framework, whether readNet's buffers are its weights and its network in this order, and the
 suffixes of its network and its weights."""
 
+_TFLITE = "TensorFlow Lite networks (.tflite) are not read with blobs (N, C, H, W); use anylayer.read"
+
 
 @converted
 def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
@@ -40,7 +42,9 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
     if network is None:
         raise InputError("readNet needs the file of a network")
     _refuse_text_graph(weights)
-    return Net(NetworkFiles(network, weights, options={"dialect": DIALECT}))
+    net = Net(NetworkFiles(network, weights, options={"dialect": DIALECT}))
+    need(net.net.network.format != "tflite", _TFLITE, FileError)
+    return net
 
 
 def _from_buffers(framework: str, model: Any, config: Any) -> Net:
@@ -142,4 +146,4 @@ def readNetFromTorch(*files: Any) -> NoReturn:
 @converted
 def readNetFromTFLite(*files: Any) -> NoReturn:
     """Raise an error: TensorFlow Lite networks are not read."""
-    raise FileError("TensorFlow Lite networks (.tflite) are not read; read the SavedModel they were made from")
+    raise FileError(_TFLITE)

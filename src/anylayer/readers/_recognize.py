@@ -72,7 +72,6 @@ _INSTEAD = {
     "an HDF5 file": "if these are the weights of a network, give the network first (.json, .keras, .prototxt, or "
     "what model.to_json() returns), and this file after it",
     "a Python pickle": f"if PyTorch wrote it, {_ONNX_FIRST} with torch.onnx.export",
-    "a TensorFlow Lite model": "give the SavedModel or Keras model that it was made from",
     "an ncnn network": "give the file that it was made from",
     "a configuration file (INI)": "a Darknet network (.cfg) begins with a section [net]",
     "weights of a Darknet network": "give the network (.cfg) first, and this file after it",

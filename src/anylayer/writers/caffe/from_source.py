@@ -236,7 +236,7 @@ def _from_operators(source: Source, options: CaffeWriteOptions) -> CaffeResult:
     """Return the layers of the source's whole graph."""
     net = _empty_net(source, options)
     places = {t.node.name: t.node.place for t in source.nodes}
-    channels_last = bool(source.network.layouts) or source.network.format in ("tensorflow", "keras")
+    channels_last = bool(source.network.layouts) or source.network.format in ("tensorflow", "keras", "tflite")
     other = other_outputs(source)
     with within(source.network.source):
         permuted_inputs, permuted_outputs = net_from_graph(

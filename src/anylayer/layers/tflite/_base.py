@@ -1,0 +1,94 @@
+"""What all TFLite operators share: options, versions, fused activations, TensorFlow's rows."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from anylayer.layer import Array, Enum, Layer, Node, Registry, attribute, need
+from anylayer.layers._table import OperatorType, row
+from anylayer.network import Function
+
+SOURCE = "Source: tensorflow/lite/kernels/{}.cc of TensorFlow."
+_QUANTIZED = ("asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type", "quant_spec")
+"""Options on which only quantized operators depend."""
+_NEWEST = """
+ABS 5 RELU 3 RELU6 3 TANH 3 LOGISTIC 3 AVERAGE_POOL_2D 3 MAX_POOL_2D 3 CONV_2D 7 DEPTHWISE_CONV_2D 7
+FULLY_CONNECTED 10 SOFTMAX 3 CONCATENATION 4 ADD 5 SPACE_TO_BATCH_ND 4 BATCH_TO_SPACE_ND 4 MUL 7 L2_NORMALIZATION 2
+PAD 4 PADV2 4 RESIZE_BILINEAR 4 RESIZE_NEAREST_NEIGHBOR 4 SPACE_TO_DEPTH 2 DEPTH_TO_SPACE 2 GATHER 6 TRANSPOSE 6
+MEAN 3 DIV 2 SUB 5 SPLIT 4 SPLIT_V 2 SQUEEZE 2 STRIDED_SLICE 8 EXP 2 TOPK_V2 3 LOG 2 LOG_SOFTMAX 2 CAST 5
+DEQUANTIZE 5 MAXIMUM 4 MINIMUM 4 ARG_MAX 3 ARG_MIN 3 GREATER 2 GREATER_EQUAL 3 LESS 3 LESS_EQUAL 2 SELECT 4
+SELECT_V2 2 SLICE 6 TRANSPOSE_CONV 4 TILE 3 SUM 2 REDUCE_PROD 2 REDUCE_MAX 3 REDUCE_MIN 3 EQUAL 4 NOT_EQUAL 3
+RSQRT 2 PACK 4 UNPACK 4 FLOOR_DIV 3 FLOOR_MOD 2 RANGE 2 LEAKY_RELU 2 SQUARED_DIFFERENCE 2 FILL 4 MIRROR_PAD 3
+REVERSE_V2 3 GATHER_ND 4 WHERE 2 BATCH_MATMUL 4 BROADCAST_TO 3 GELU 2 SIGN 2
+"""
+NEWEST = {name: int(version) for name, version in re.findall(r"(\w+) (\d+)", _NEWEST)}
+"""The newest known version of operators, where it is not 1. Source: tensorflow/lite/core/kernels/register.cc."""
+
+
+class TFLiteLayer(Layer):
+    """An operator of TFLite, whose options are fields."""
+
+    message = "options"
+
+    @property
+    def dtypes(self) -> list[str]:
+        """The dtypes that the file states for the outputs."""
+        dtypes: list[str] = self.settings.get("dtypes", ["float32"])
+        return dtypes
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        newest = NEWEST.get(node.type, 1)
+        need(node.version <= newest, f"version {node.version} is not supported; the newest known is {newest}")
+        options = {
+            k: v for k, v in node.params.get("options", {}).items() if k in self.fields or k not in _QUANTIZED
+        }
+        super().prepare(replace(node, params={"options": options}), dialect)
+
+
+def need_one_dtype(self: Layer, *xs: Array | None) -> None:
+    """Refuse inputs of different dtypes."""
+    dtypes = [x.dtype.name for x in xs if x is not None]
+    need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
+
+
+def of_tensorflow(kind: str) -> Function:
+    """Return the function of an operation of TensorFlow."""
+    return _row_of(kind).function
+
+
+def same_as(kind: str, source: str) -> OperatorType:
+    """Return the row of an operation of TensorFlow, for an operator that computes the same."""
+    return replace(_row_of(kind), source=source, body={})
+
+
+def _row_of(kind: str) -> OperatorType:
+    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
+    return entry
+
+
+ACTIVATION = attribute(Enum("NONE", "RELU", "RELU_N1_TO_1", "RELU6"), "NONE")
+NO_ACTIVATION = attribute(Enum("NONE"), "NONE")
+
+
+def activate(y: Array, name: str) -> Array:
+    """Return an output after the activation that is part of its operator."""
+    low, high = {"NONE": (None, None), "RELU": (0, None), "RELU_N1_TO_1": (-1, 1), "RELU6": (0, 6)}[name]
+    if low is not None:
+        y = np.maximum(y, y.dtype.type(low))
+    return y if high is None else np.minimum(y, y.dtype.type(high))
+
+
+def fused_row(
+    summary: str, function: Function, source: str, details: str = "", **arguments: object
+) -> OperatorType:
+    """Return the row of an operator whose result an activation follows."""
+
+    @functools.wraps(function)
+    def whole(*arrays: Array | None, fused_activation_function: str, **options: object) -> Array:
+        return activate(function(*arrays, **options), fused_activation_function)
+
+    return row(summary, whole, source, details, None, fused_activation_function=ACTIVATION, **arguments)

@@ -1,0 +1,261 @@
+"""From the tables of a file to a Network: tensors become values and constants, operators become nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.layer import Registry
+from anylayer.network import MAX_RANK, MAX_VALUES, Array, Network, Node, TensorType, as_written, reshaped
+from anylayer.readers._limits import MAX_NODES, MAX_OPERATION_OUTPUTS
+from anylayer.readers._names import layer_place, unique
+from anylayer.readers.tflite.flatbuffer import FlatTable
+from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, TABLES
+
+_READ = ("float32", "float16", "int32", "int64", "bool")
+"""The types of tensors that are read."""
+_MAX_TENSORS = 16 * MAX_NODES
+_CUSTOM = OPERATORS.index("CUSTOM")
+_TYPES = ENUMS["TensorType"].split()
+
+
+def build(model: FlatTable, path: Path, user_types: frozenset[str]) -> Network:
+    """Return the network of a model. Raise FileError or NetworkError."""
+    version = model.number("version", "I")
+    need(version == 3, f"version {version} of the format is not supported, only 3", FileError)
+    graphs = model.tables("subgraphs", "SubGraph", MAX_NODES)
+    need(
+        len(graphs) == 1,
+        f"it has {len(graphs)} subgraphs; one is supported, without control flow (IF, WHILE, CALL_ONCE)",
+        NetworkError,
+    )
+    return _Builder(model, graphs[0], path, user_types).network
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """A tensor of the file: `name` is that of its value, `signature` its shape with -1 for open sizes, `value` its
+    constant value, and `refusal` says why it cannot be read.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    signature: list[int]
+    dtype: str
+    value: Array | None
+    refusal: str
+
+
+@dataclass(slots=True)
+class _Builder:
+    """A builder of a Network from the model and its subgraph."""
+
+    model: FlatTable
+    graph: FlatTable
+    path: Path
+    user_types: frozenset[str]
+    network: Network = field(init=False)
+    tensors: list[_Tensor] = field(init=False)
+    produced: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        file = str(self.path)
+        self.network = Network(self.path.stem, "tflite", {}, [], {}, source=file, weights=file)
+        buffers = self.model.tables("buffers", "Buffer", _MAX_TENSORS)
+        counts: dict[str, int] = {}
+        self.tensors = [
+            self._tensor(table, buffers, counts) for table in self.graph.tables("tensors", "Tensor", _MAX_TENSORS)
+        ]
+        for i in self._indices(self.graph, "inputs"):
+            self._input(self._at(i))
+        codes = [self._code(c) for c in self.model.tables("operator_codes", "OperatorCode", MAX_NODES)]
+        operators = self.graph.tables("operators", "Operator", MAX_NODES)
+        names: dict[str, int] = {}
+        for table in operators:
+            index = table.number("opcode_index", "I")
+            need(index < len(codes), f"an operator has type {index} of {len(codes)}", FileError)
+            kind, version, is_custom = codes[index]
+            self._operator(table, kind, version, is_custom, names)
+        for i in self._indices(self.graph, "outputs"):
+            tensor = self._at(i)
+            with at(f"output '{tensor.name}'"):
+                self._need_value(tensor)
+            self.network.outputs[tensor.name] = tensor.name
+        need(self.network.outputs, "it has no outputs", NetworkError)
+
+    def _indices(self, table: FlatTable, name: str) -> list[int]:
+        """Return the indices of tensors."""
+        indices = table.numbers(name, np.int32)
+        rule = f"{len(indices)} {name}; the limit is {MAX_OPERATION_OUTPUTS}"
+        need(len(indices) <= MAX_OPERATION_OUTPUTS, rule, NetworkError)
+        return indices
+
+    def _at(self, index: int) -> _Tensor:
+        need(0 <= index < len(self.tensors), f"there is no tensor {index} of {len(self.tensors)}", FileError)
+        return self.tensors[index]
+
+    def _tensor(self, table: FlatTable, buffers: list[FlatTable], counts: dict[str, int]) -> _Tensor:
+        name = unique(table.text("name") or "tensor", counts)
+        with at(f"tensor '{name}'"):
+            number = table.number("type", "b")
+            need(0 <= number < len(_TYPES), f"its type {number} is not known", FileError)
+            dtype, shape = _TYPES[number], table.numbers("shape", np.int32)
+            need(len(shape) <= MAX_RANK, f"it has {len(shape)} axes; the limit is {MAX_RANK}", FileError)
+            fits = all(d >= 0 for d in shape) and math.prod(shape) <= MAX_VALUES
+            need(fits, f"its shape {shape} is not supported", FileError)
+            signature = table.numbers("shape_signature", np.int32) or shape
+            fits = len(signature) == len(shape) and all(s in (d, -1) for s, d in zip(signature, shape))
+            need(fits, f"its shape {shape} does not agree with its signature {signature}", FileError)
+            refusal = _refusal(table, dtype)
+            value = None if refusal else self._value(table, buffers, dtype, tuple(shape))
+            return _Tensor(name, tuple(shape), signature, dtype, value, refusal)
+
+    def _value(
+        self, table: FlatTable, buffers: list[FlatTable], dtype: str, shape: tuple[int, ...]
+    ) -> Array | None:
+        """Return the value of a tensor, or None where it is computed."""
+        index = table.number("buffer", "I")
+        if not index:  # buffer 0 is that of computed tensors
+            return None
+        need(index < len(buffers), f"there is no buffer {index} of {len(buffers)}", FileError)
+        stored = buffers[index].view("data")
+        offset, length = (buffers[index].number(name, "Q") for name in ("offset", "size"))
+        if offset > 1:  # a file of more than 2 GiB holds values after its tables
+            stored = table.buffer.array(offset, length, np.uint8)
+        count = math.prod(shape)
+        if not stored.size and count:
+            return None
+        size = count * np.dtype(dtype).itemsize
+        need(stored.size == size, f"it has {stored.size} bytes, expected {size}", FileError)
+        if dtype == "bool":
+            need(bool((stored <= 1).all()), "its values are neither true nor false", FileError)
+        return reshaped(stored.view(dtype), shape)
+
+    def _code(self, table: FlatTable) -> tuple[str, int, bool]:
+        """Return the type of operators, its version, and whether it is custom."""
+        number = max(table.number("deprecated_builtin_code", "b"), table.number("builtin_code", "i"))
+        version = table.number("version", "i", 1)
+        if number == _CUSTOM:
+            name = table.text("custom_code")
+            need(name, "a custom operator has no name", FileError)
+            rule = f"the custom operator '{name}' has the name of a builtin operator"
+            need(name != CONSTANT and name not in OPERATORS, rule, NetworkError)
+            return name, version, True
+        rule = f"builtin operator {number} is newer than those that are known, or of StableHLO"
+        need(0 <= number < len(OPERATORS), rule, NetworkError)
+        return OPERATORS[number], version, False
+
+    def _need_value(self, tensor: _Tensor) -> None:
+        """Add the value of a constant tensor. Refuse a tensor that is not supported, or that nothing produces."""
+        need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
+        if tensor.value is not None and tensor.name not in self.produced:
+            place = layer_place(tensor.name, CONSTANT, str(self.path))
+            node = Node(tensor.name, CONSTANT, [], [tensor.name], blobs=[tensor.value], place=place)
+            self.network.nodes.append(node)
+            self.produced.add(tensor.name)
+        rule = f"no operator before it produces tensor '{tensor.name}'"
+        need(tensor.name in self.produced, rule, NetworkError)
+
+    def _need_new(self, tensor: _Tensor) -> None:
+        """Refuse a tensor that something else produces, and a tensor that is not supported."""
+        need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
+        is_new = tensor.name not in self.produced and tensor.value is None
+        need(is_new, f"tensor '{tensor.name}' has a value before", NetworkError)
+        self.produced.add(tensor.name)
+
+    def _input(self, tensor: _Tensor) -> None:
+        network, name = self.network, tensor.name
+        with at(f"input '{name}'"):
+            self._need_new(tensor)
+        sizes = tuple(None if d == -1 else d for d in tensor.signature)
+        network.inputs[name] = None
+        network.dtypes[name] = np.dtype(tensor.dtype)
+        if None in sizes:
+            network.open[name] = sizes
+        if None not in sizes[1:]:
+            network.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], np.dtype(tensor.dtype))
+        if len(sizes) == 4 and sizes[3] in (1, 3, 4):
+            network.layouts[name] = "NHWC"
+
+    def _operator(self, table: FlatTable, kind: str, version: int, is_custom: bool, names: dict[str, int]) -> None:
+        outputs = [self._at(i) for i in self._indices(table, "outputs")]
+        name = unique(outputs[0].name if outputs else kind, names)
+        place = layer_place(name, kind, str(self.path))
+        with at(place):
+            inputs = [None if i == -1 else self._at(i) for i in self._indices(table, "inputs")]
+            for tensor in outputs:
+                self._need_new(tensor)
+            blobs: list[Array] = []
+            if kind in self.user_types or not Registry.of("tflite").find(kind):
+                blobs = [t.value for t in inputs if t is not None and t.value is not None]
+                inputs = [t for t in inputs if t is None or t.value is None]
+                for tensor in outputs:
+                    if -1 not in tensor.signature:
+                        self.network.declared[tensor.name] = TensorType.of(tensor.shape, tensor.dtype)
+            for source in inputs:
+                if source is not None:
+                    self._need_value(source)
+            params = _custom_options(table) if is_custom else _builtin_options(table)
+        self.network.nodes.append(
+            Node(
+                name, kind, ["" if t is None else t.name for t in inputs], [t.name for t in outputs],
+                {"options": params}, blobs, place, settings={"dtypes": [t.dtype for t in outputs]}, layout="NHWC",
+                version=version,
+            )
+        )  # fmt: skip
+
+
+def _refusal(table: FlatTable, dtype: str) -> str:
+    """Return why a tensor is not supported, or ""."""
+    quantization = table.table("quantization", TABLES["QuantizationParameters"])
+    if quantization is not None and (
+        quantization.view("scale", np.float32).size or quantization.number("details_type", "B")
+    ):
+        return "is quantized, which is not supported"
+    if dtype not in _READ:
+        return f"is of type {dtype}; supported are {', '.join(_READ)}"
+    if table.table("sparsity", {}) is not None:
+        return "is sparse, which is not supported"
+    if table.number("is_variable", "?"):
+        return "is a variable, which is not supported"
+    if table.number("external_buffer", "I"):
+        return "has its value in another file, which is not supported"
+    return ""
+
+
+def _custom_options(table: FlatTable) -> dict[str, object]:
+    """Return the options of a custom operator, as bytes."""
+    offset, size = (table.number(f"large_custom_options_{name}", "Q") for name in ("offset", "size"))
+    stored = table.buffer.array(offset, size, np.uint8) if offset > 1 else table.view("custom_options")
+    return {"custom_options": table.buffer.take(stored).tobytes()}
+
+
+def _builtin_options(table: FlatTable) -> dict[str, object]:
+    """Return the options of a builtin operator."""
+    number = table.number("builtin_options_type", "B")
+    need(number < len(OPTIONS), f"its options are of type {number}, which is not known", FileError)
+    need(not table.number("builtin_options_2_type", "B"), "options of StableHLO are not supported", NetworkError)
+    stored = table.table("builtin_options", {name: i for i, (name, _, _) in enumerate(OPTIONS[number])})
+    if stored is None:
+        return {}
+    return {name: _option(stored, name, kind, default) for name, kind, default in OPTIONS[number] if kind}
+
+
+def _option(table: FlatTable, name: str, kind: str, default: int) -> object:
+    """Return one option: a number, a text, a list of numbers, or the name of an enumeration's value."""
+    if kind == "s":
+        return table.text(name)
+    if kind.startswith("["):
+        return table.numbers(name, np.dtype(kind[1:]))
+    if kind == "f":
+        return as_written(table.real(name))
+    if kind not in ENUMS:
+        value = table.number(name, kind, default)
+        return bool(value) if kind == "?" else value
+    number, names = table.number(name, "b", default), ENUMS[kind].split()
+    need(0 <= number < len(names), f"its option '{name}' has the value {number}, which is not known", FileError)
+    return names[number]

@@ -1,0 +1,109 @@
+"""Tests of the TFLite reader: what it makes of a file, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anylayer
+import anylayer.opencv as dnn
+from anylayer.errors import AnyLayerError, UnknownLayers
+from tests.layers.tflite.recorded import recorded
+
+ADD = "ADD constant"
+FILE = Path(__file__).parents[2] / "data" / "tflite" / "special.npz"
+
+
+def save(folder: Path, content: bytes) -> Path:
+    """Write a model, and return its path."""
+    path = folder / "net.tflite"
+    path.write_bytes(content)
+    return path
+
+
+def special(name: str) -> bytes:
+    """Return a model that was made for a test of the reader."""
+    with np.load(FILE) as file:
+        return file[name].tobytes()
+
+
+def test_network_has_the_names_and_types_of_the_file(tmp_path: Path) -> None:
+    net = anylayer.read(save(tmp_path, recorded()[ADD].model))
+    assert [(n.name, n.type, n.inputs, n.outputs) for n in net.network.nodes] == [
+        ("const1", "CONSTANT", [], ["const1"]),
+        ("out0", "ADD", ["in0", "const1"], ["out0"]),
+    ]
+    assert str(net.network.inputs["in0"]) == "float32[2, 1, 4, 5]"
+    assert net.network.nodes[1].params == {
+        "options": {"fused_activation_function": "NONE", "pot_scale_int16": False}
+    }
+
+
+def test_constants_of_a_users_layer_are_blobs(tmp_path: Path) -> None:
+    path = save(tmp_path, recorded()[ADD].model)
+    file = tmp_path / "add.py"
+    file.write_text(
+        "import anylayer\n\n@anylayer.layer('ADD')\nclass Add:\n    def __init__(self, params, blobs):\n"
+        "        self.blob, self.kind = blobs[0], params['fused_activation_function']\n\n"
+        "    def forward(self, inputs):\n        assert self.kind == 'NONE'\n"
+        "        return [inputs[0] - self.blob]\n"
+    )
+    case = recorded()[ADD]
+    net = anylayer.read(path, layers=file)
+    blob = net.network.nodes[0].blobs[0]
+    np.testing.assert_allclose(net.compile("numpy")(case.inputs)["out0"], case.inputs["in0"] - blob)
+
+
+def test_options_of_a_custom_operator_are_bytes(tmp_path: Path) -> None:
+    path = save(tmp_path, special("custom"))
+    with pytest.raises(UnknownLayers, match="Twice"):
+        anylayer.read(path).compile("numpy")
+    file = tmp_path / "twice.py"
+    file.write_text(
+        "import anylayer\n\n@anylayer.layer('Twice')\nclass Twice:\n    def __init__(self, params, blobs):\n"
+        "        self.factor = params['custom_options'][0]\n\n"
+        "    def forward(self, inputs):\n        return [inputs[0] * self.factor]\n"
+    )
+    y = anylayer.read(path, layers=file).compile("numpy")({"in0": np.ones((2, 3), np.float32)})
+    assert (y["out0"] == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("quantized", "tensor 'in0' is quantized, which is not supported"),
+        ("uint8", "tensor 'in0' is of type uint8; supported are float32, float16, int32, int64, bool"),
+        ("variable", "tensor 'in0' is a variable"),
+        ("sparse", "tensor 'const1' is sparse"),
+        ("version", "version 99 is not supported; the newest known is 5"),
+        ("two subgraphs", "it has 2 subgraphs; one is supported"),
+        ("named as builtin", "the custom operator 'ADD' has the name of a builtin operator"),
+        ("unknown number", "builtin operator 300 is newer than those"),
+        ("unproduced", "no operator before it produces tensor 'in0'"),
+        ("short constant", "tensor 'const1': it has 4 bytes, expected 60"),
+        ("tanh", "fused_activation_function"),
+        ("dtypes", "all inputs must have one dtype, got int32, float32"),
+    ],
+)
+def test_file_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
+    path = save(tmp_path, special(name))
+    with pytest.raises(AnyLayerError) as error:
+        net = anylayer.read(path)
+        inputs = {name: np.zeros(t.shape, t.dtype) for name, t in net.network.inputs.items() if t is not None}
+        net.compile("numpy")(inputs)
+    assert text in str(error.value), str(error.value)
+
+
+def test_opencv_refuses_images_in_this_order(tmp_path: Path) -> None:
+    with pytest.raises(dnn.error, match="are not read with blobs"):
+        dnn.readNet(save(tmp_path, recorded()[ADD].model))
+
+
+def test_open_sizes_are_those_of_the_signature(tmp_path: Path) -> None:
+    path = save(tmp_path, special("open"))
+    net = anylayer.read(path)
+    assert net.network.open["in0"] == (None, 1, 4, 5)
+    x = np.ones((3, 1, 4, 5), np.float32)
+    assert net.compile("numpy")({"in0": x})["out0"].shape == (3, 3, 4, 5)
