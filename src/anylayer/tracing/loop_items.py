@@ -10,6 +10,7 @@ import numpy as np
 
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
+from anylayer.network import Array
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.dtypes import I8
 from anylayer.tracing.grown import TracedList, as_traced
@@ -138,7 +139,7 @@ def _range(args: Sequence[Any]) -> Items:
     return Items(steps, lambda k: _place(first, k, step))
 
 
-def _place(first: Any, k: Any, step: int) -> Any:
+def _place(first: int | Array, k: int | Array, step: int) -> int | Array:
     """Return first + k * step with the operators that it needs."""
     k = k if step == 1 else k * step
     return k if type(first) is int and first == 0 else first + k

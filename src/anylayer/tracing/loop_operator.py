@@ -107,7 +107,7 @@ def end_at(most: int, step: Any, go: Any) -> Any:
     return gather(go.reshape(1), np.where(too_many.reshape(()), OUTSIDE, np.int64(0)), 0)
 
 
-def steps_up_to(steps: Any, most: int) -> Any:
+def steps_up_to(steps: Array, most: int) -> Array:
     """Return a traced number of steps, with an index that engines refuse if it is more than `most`.
 
     There are no steps then, because some engines go on after the index.

@@ -23,7 +23,7 @@ from anylayer.tracing.dispatch import call_ufunc, resolved
 from anylayer.tracing.dtypes import BOOL
 from anylayer.tracing.keys import is_full, traced_masks
 from anylayer.tracing.operators import install
-from anylayer.tracing.primitives import cast, expand, reshape
+from anylayer.tracing.primitives import AxisArg, cast, expand, reshape
 from anylayer.tracing.rules.concatenation import array_like
 
 
@@ -125,7 +125,7 @@ class MaskSelection(Selection):
     def clip(self, *args: Any, **kwargs: Any) -> Any:
         return np.clip(self, *args, **kwargs)
 
-    def _reduces_whole(self, axis: Any, keywords: Mapping[str, Any] = {}) -> bool:
+    def _reduces_whole(self, axis: AxisArg, keywords: Mapping[str, object] = {}) -> bool:
         """Return whether a reduction can be one of the whole array: of all elements or along the selected axis."""
         if self.array is not None or any(v is not None and v is not np._NoValue for v in keywords.values()):
             return False
@@ -133,11 +133,11 @@ class MaskSelection(Selection):
         rank = self.whole.ndim - len(self.axes) + 1
         return axis is None or (len(axes) == 1 and numpy_axis(axes[0], rank) == self.axes.start)
 
-    def _reduced_axes(self, axis: Any) -> tuple[int, ...] | None:
+    def _reduced_axes(self, axis: AxisArg) -> tuple[int, ...] | None:
         """Return the axes of the whole array that a reduction along `axis` reduces, None for all."""
         return None if axis is None else tuple(self.axes)
 
-    def _reduce(self, function: Function, neutral: float, axis: Any, keywords: Mapping[str, Any]) -> Any:
+    def _reduce(self, function: Function, neutral: float, axis: AxisArg, keywords: Mapping[str, object]) -> Any:
         """Return `function` over the whole array, in which the elements that are not selected are `neutral`."""
         if not self._reduces_whole(axis, keywords):
             return function(self.made(), axis, **keywords)
@@ -155,7 +155,7 @@ class MaskSelection(Selection):
     def min(self, axis: Any = None, **kwargs: Any) -> Any:
         return self._extreme(np.minimum, np.min, axis, kwargs)
 
-    def _extreme(self, ufunc: np.ufunc, function: Function, axis: Any, keywords: Mapping[str, Any]) -> Any:
+    def _extreme(self, ufunc: np.ufunc, function: Function, axis: AxisArg, keywords: Mapping[str, object]) -> Any:
         """Return the largest or smallest elements, and `initial` where nothing is selected."""
         others = {k: v for k, v in keywords.items() if k != "initial"}
         initial = keywords.get("initial", np._NoValue)
