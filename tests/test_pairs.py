@@ -16,6 +16,7 @@ from anylayer.readers import readers
 from anylayer.writers import writers
 from anylayer.writers.caffe.dialects import DIALECTS
 from tests.layers.harness import noise
+from tests.layers.tflite.recorded import recorded
 from tests.readers.openvino.from_caffe import spell
 from tests.readers.tensorflow.files import const, graph, node, placeholder
 
@@ -47,6 +48,27 @@ layer { name: "norm" type: "Normalize" bottom: "data" top: "norm"
 layer { name: "conv" type: "Convolution" bottom: "norm" top: "conv"
   convolution_param { num_output: 8 kernel_size: 3 } }
 layer { name: "flat" type: "Flatten" bottom: "conv" top: "flat" }
+"""
+
+CFG = """
+[net]
+height=8
+width=8
+channels=3
+[convolutional]
+batch_normalize=1
+filters=4
+size=3
+stride=1
+pad=1
+activation=leaky
+[maxpool]
+size=2
+stride=2
+[connected]
+output=5
+activation=linear
+[softmax]
 """
 
 
@@ -146,6 +168,23 @@ def checkpoint(folder: Path) -> Net:
     return anylayer.read(folder / "checkpoint" / "model.meta")
 
 
+def darknet(folder: Path) -> Net:
+    (folder / "net.cfg").write_text(CFG)
+    net = anylayer.read(folder / "net.cfg").fill()
+    weights = [blob.reshape(-1) for node in net.network.nodes for blob in node.blobs]
+    header = np.array([0, 2, 0, 0, 0], "<i4").tobytes()
+    (folder / "net.weights").write_bytes(header + np.concatenate(weights).astype("<f4").tobytes())
+    return anylayer.read(folder / "net.cfg", folder / "net.weights")
+
+
+def tflite(name: str) -> Callable[[Path], Net]:
+    def written(folder: Path) -> Net:
+        (folder / "net.tflite").write_bytes(recorded()[name].model)
+        return anylayer.read(folder / "net.tflite")
+
+    return written
+
+
 SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
     "caffe": {
         "prototxt and caffemodel": deploy,
@@ -159,6 +198,7 @@ SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
             model(folder), folder / "small.caffemodel", proto=folder / "small.proto"
         ),
     },
+    "darknet": {"cfg and weights": darknet},
     "keras": {
         "Keras 3, .keras": copied("keras/nested.keras"),
         "Keras 3, .h5": copied("keras/nested.h5"),
@@ -181,6 +221,7 @@ SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
         "SavedModel": copied("tensorflow/saved_model"),
         "checkpoint": checkpoint,
     },
+    "tflite": {"a convolution": tflite("CONV_2D relu6"), "a product": tflite("FULLY_CONNECTED no bias")},
 }
 """Reader -> variant -> a function that writes a network of it to a folder."""
 

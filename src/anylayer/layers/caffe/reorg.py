@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
-from anylayer.layers._resampling import (
-    darknet_order,
-    into_channels,
-    into_pixels,
-    need_groups,
-    need_plane,
-    plane_of,
-)
+from anylayer.layers._reorg import darknet_order, into_channels, into_pixels, need_groups
+from anylayer.layers._resampling import need_plane, plane_of
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._messages import reads
 

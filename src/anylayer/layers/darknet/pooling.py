@@ -6,7 +6,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, attribute, field, layer, need
-from anylayer.layers._resampling import darknet_order, into_channels, into_pixels, plane_of, repeat_pixels
+from anylayer.layers._reorg import darknet_order, into_channels, into_pixels
+from anylayer.layers._resampling import plane_of, repeat_pixels
 from anylayer.layers.darknet._base import DarknetLayer
 from anylayer.network import Function
 
