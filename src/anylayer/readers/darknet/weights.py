@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from anylayer.errors import FileError, at, need, reading, within
 from anylayer.network import Array, Network
+from anylayer.protobuf.binary import MappedFile
 from anylayer.source import TracedNode
 
 _VERSION = 3
@@ -56,8 +56,7 @@ def _values(path: Path) -> Array:
     """Return the numbers after the header, from a private memory map."""
     size = path.stat().st_size
     need(size >= 4 * _VERSION + 4, f"the file has {size} bytes, which is not a whole header", FileError)
-    with path.open("rb") as handle:
-        data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY)
+    data = MappedFile(path).data
     major, minor, _ = (int(v) for v in np.frombuffer(data, "<i4", _VERSION))
     need(major >= 0 and minor >= 0, f"this is not a weights file: its version is {major}.{minor}", FileError)
     rule = f"its version {major}.{minor} means transposed matrices, which are not supported"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 CONSTANT = "CONSTANT"
-"""The type of the layers that stand for tensors with values, for which the file has no operator."""
+"""The type of the nodes of constant tensors, for which the file has no operator."""
 
 TABLES = {
     name: {field: i for i, field in enumerate(fields.split())}
