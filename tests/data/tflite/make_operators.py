@@ -345,9 +345,8 @@ def special():
     }
 
 
-def main():
-    for make in (windows, elements, reductions, shapes):
-        make()
+def save(name, cases):
+    """Write cases to a file: `index` and `data`."""
     index, parts, at = [], [], 0
 
     def add(content):
@@ -356,16 +355,22 @@ def main():
         at += len(content)
         return [at - len(content), at]
 
-    for one in CASES:
+    for one in cases:
         entry = {"name": one["name"], "model": add(one["model"])}
         for group in ("inputs", "outputs"):
             entry[group] = {n: [list(v.shape), v.dtype.str, *add(v.tobytes())] for n, v in one[group].items()}
         index.append(entry)
     stored = {"index": np.frombuffer(json.dumps(index).encode(), np.uint8),
               "data": np.frombuffer(b"".join(parts), np.uint8)}  # fmt: skip
-    np.savez_compressed(Path(__file__).with_name("operators.npz"), **stored)
+    np.savez_compressed(Path(__file__).with_name(name), **stored)
+    print(f"{len(cases)} cases of {len({one['name'].split()[0] for one in cases})} operators")
+
+
+def main():
+    for make in (windows, elements, reductions, shapes):
+        make()
+    save("operators.npz", CASES)
     np.savez_compressed(Path(__file__).with_name("special.npz"), **special())
-    print(f"{len(CASES)} cases of {len({one['name'].split()[0] for one in CASES})} operators")
 
 
 if __name__ == "__main__":

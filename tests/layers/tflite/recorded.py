@@ -1,4 +1,4 @@
-"""The recorded results of TFLite's operators: the cases of tests/data/tflite/operators.npz."""
+"""The recorded results of TFLite's operators: the cases of tests/data/tflite/operators.npz and mediapipe.npz."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anylayer.network import Array
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
-FILE = Path(__file__).parents[2] / "data" / "tflite" / "operators.npz"
+FOLDER = Path(__file__).parents[2] / "data" / "tflite"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,11 @@ class Recorded:
 @cache
 def recorded() -> dict[str, Recorded]:
     """Return every case by name."""
-    with np.load(FILE) as file:
+    return {**_cases("operators.npz"), **_cases("mediapipe.npz")}
+
+
+def _cases(name: str) -> dict[str, Recorded]:
+    with np.load(FOLDER / name) as file:
         index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
 
     def arrays(entries: Any) -> dict[str, Array]:

@@ -70,6 +70,21 @@ def test_options_of_a_custom_operator_are_bytes(tmp_path: Path) -> None:
     assert (y["out0"] == 2).all()
 
 
+def test_options_of_a_custom_operator_as_flexbuffer_are_params(tmp_path: Path) -> None:
+    case = recorded()["Landmarks2TransformMatrix plain"]
+    file = tmp_path / "matrix.py"
+    file.write_text(
+        "import anylayer\n\n@anylayer.layer('Landmarks2TransformMatrix')\nclass Matrix:\n"
+        "    def __init__(self, params, blobs):\n        self.params = params\n\n"
+        "    def forward(self, inputs):\n        return [inputs[0] * self.params['scale_x']\n"
+        "            + self.params['subset_idxs'][2] + self.params['custom_options'][-1]]\n"
+    )
+    net = anylayer.read(case.save(tmp_path), layers=file)
+    y = net.compile("numpy")(case.inputs)
+    x = (case.inputs["in0"] / 64 - 2).reshape(1, 24, 3)
+    np.testing.assert_allclose(next(iter(y.values())), x * 1.5 + 9 + 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -15,6 +15,7 @@ from anylayer.network import Function
 SOURCE = "Source: tensorflow/lite/kernels/{}.cc of TensorFlow."
 _QUANTIZED = ("asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type", "quant_spec")
 """Options on which only quantized operators depend."""
+_IGNORED = (*_QUANTIZED, "custom_options")
 _NEWEST = """
 ABS 5 RELU 3 RELU6 3 TANH 3 LOGISTIC 3 AVERAGE_POOL_2D 3 MAX_POOL_2D 3 CONV_2D 7 DEPTHWISE_CONV_2D 7
 FULLY_CONNECTED 10 SOFTMAX 3 CONCATENATION 4 ADD 5 SPACE_TO_BATCH_ND 4 BATCH_TO_SPACE_ND 4 MUL 7 L2_NORMALIZATION 2
@@ -24,9 +25,11 @@ DEQUANTIZE 5 MAXIMUM 4 MINIMUM 4 ARG_MAX 3 ARG_MIN 3 GREATER 2 GREATER_EQUAL 3 L
 SELECT_V2 2 SLICE 6 TRANSPOSE_CONV 4 TILE 3 SUM 2 REDUCE_PROD 2 REDUCE_MAX 3 REDUCE_MIN 3 EQUAL 4 NOT_EQUAL 3
 RSQRT 2 PACK 4 UNPACK 4 FLOOR_DIV 3 FLOOR_MOD 2 RANGE 2 LEAKY_RELU 2 SQUARED_DIFFERENCE 2 FILL 4 MIRROR_PAD 3
 REVERSE_V2 3 GATHER_ND 4 WHERE 2 BATCH_MATMUL 4 BROADCAST_TO 3 GELU 2 SIGN 2
+TransformLandmarks 2 TransformTensorBilinear 2 Landmarks2TransformMatrix 2
 """
 NEWEST = {name: int(version) for name, version in re.findall(r"(\w+) (\d+)", _NEWEST)}
-"""The newest known version of operators, where it is not 1. Source: tensorflow/lite/core/kernels/register.cc."""
+"""The newest known version of operators, where it is not 1. Source: tensorflow/lite/core/kernels/register.cc;
+those of MediaPipe: mediapipe/util/tflite/cpu_op_resolver.cc."""
 
 
 class TFLiteLayer(Layer):
@@ -44,7 +47,7 @@ class TFLiteLayer(Layer):
         newest = NEWEST.get(node.type, 1)
         need(node.version <= newest, f"version {node.version} is not supported; the newest known is {newest}")
         options = {
-            k: v for k, v in node.params.get("options", {}).items() if k in self.fields or k not in _QUANTIZED
+            k: v for k, v in node.params.get("options", {}).items() if k in self.fields or k not in _IGNORED
         }
         super().prepare(replace(node, params={"options": options}), dialect)
 

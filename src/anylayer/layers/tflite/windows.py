@@ -60,7 +60,7 @@ def _depthwise(
     )
 
 
-def _transpose_convolution(
+def transpose_convolution(
     shape: list[int], w: Array, x: Array, bias: Array | None = None, *, padding: str, stride_h: int, stride_w: int
 ) -> Array:
     _need_images(x, w)
@@ -107,7 +107,7 @@ operators(
             "output is channel c of x convolved with filter c * K + k.",
             depth_multiplier=_SIZE, **_STRIDES, **_DILATIONS),
         "TRANSPOSE_CONV": fused_row("Compute the transposed convolution of images, and add a bias.",
-            _transpose_convolution, "transpose_conv",
+            transpose_convolution, "transpose_conv",
             "Inputs: the shape (N, H', W', M) of the output, a constant; the filter (M, height, width, C); x "
             "(N, H, W, C); a bias (M,), which may be absent.", shape=integers, **_STRIDES),
         "AVERAGE_POOL_2D": fused_row("Compute the mean of each window, without padded cells.",

@@ -14,6 +14,7 @@ from anylayer.network import MAX_RANK, MAX_VALUES, Array, Network, Node, TensorT
 from anylayer.readers._limits import MAX_NODES, MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
+from anylayer.readers.tflite.flexbuffer import options_of
 from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, TABLES
 
 _READ = ("float32", "float16", "int32", "int64", "bool")
@@ -228,10 +229,11 @@ def _refusal(table: FlatTable, dtype: str) -> str:
 
 
 def _custom_options(table: FlatTable) -> dict[str, object]:
-    """Return the options of a custom operator, as bytes."""
+    """Return the options of a custom operator: its bytes, and the values in them if they are a FlexBuffer."""
     offset, size = (table.number(f"large_custom_options_{name}", "Q") for name in ("offset", "size"))
     stored = table.buffer.array(offset, size, np.uint8) if offset > 1 else table.view("custom_options")
-    return {"custom_options": table.buffer.take(stored).tobytes()}
+    data = table.buffer.take(stored).tobytes()
+    return {**options_of(data), "custom_options": data}
 
 
 def _builtin_options(table: FlatTable) -> dict[str, object]:
