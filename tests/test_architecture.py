@@ -355,11 +355,15 @@ def test_source_has_no_assert(files: list[File]) -> None:
     assert not [f"{file.where}:{line}" for file in files for line in file.asserts]
 
 
+OF_WORDS = ("darknet", "mxnet")
+"""The formats whose layer types are words. Only their own readers are searched for them."""
+
+
 def layer_types() -> set[str]:
     """Return the built-in layer types of every format except ONNX, whose types are the operators of graphs, and
-    Darknet, whose types are words such as "max".
+    those whose types are words such as "max".
     """
-    return {name for fmt in FORMATS if fmt not in ("onnx", "darknet") for name in Registry.of(fmt).types()}
+    return {name for fmt in FORMATS if fmt not in ("onnx", *OF_WORDS) for name in Registry.of(fmt).types()}
 
 
 ONNX_VOCABULARY = ["tracing", "ops", "writers"]
@@ -367,6 +371,7 @@ ONNX_VOCABULARY = ["tracing", "ops", "writers"]
 
 NAMES_TYPES = {
     "readers/tflite/schema.py": "tensors with values are layers of a type, for which the file has no operator",
+    "readers/mxnet/symbol.py": "arrays with values are layers of a type, which the file gives to inputs, too",
     "readers/caffe/upgrade.py": "V0 and V1 files spell layer types as words and enums of the format",
     "readers/openvino/legacy_types.py": "2018's IR spells Caffe's layers, and the reader says which they are",
     "readers/openvino/legacy_windows.py": "the same, for convolutions and pooling",
@@ -391,7 +396,8 @@ def test_only_layers_name_layer_types(files: list[File]) -> None:
         if file.room in ["layers", *ONNX_VOCABULARY] or file.where in NAMES_TYPES:
             continue
         meant = types if file.room == "readers" else types - operators  # elsewhere, these are a graph's operators
-        meant = meant | {*Registry.of("darknet").types()} if file.where.startswith("readers/darknet") else meant
+        for fmt in OF_WORDS:
+            meant = meant | {*Registry.of(fmt).types()} if file.where.startswith(f"readers/{fmt}/") else meant
         wrong += [f"{file.where}:{line} names {text}" for text, line in file.literals if text in meant]
     assert not wrong
 

@@ -16,6 +16,7 @@ from anylayer.readers import readers
 from anylayer.writers import writers
 from anylayer.writers.caffe.dialects import DIALECTS
 from tests.layers.harness import noise
+from tests.layers.mxnet.recorded import recorded as recorded_of_mxnet
 from tests.layers.tflite.recorded import recorded
 from tests.readers.openvino.from_caffe import spell
 from tests.readers.tensorflow.files import const, graph, node, placeholder
@@ -209,6 +210,7 @@ SOURCES: dict[str, dict[str, Callable[[Path], Net]]] = {
         "Keras 2, json and _weights.h5": copied("keras/k2_nested.json", "keras/k2_nested_weights.h5"),
         "Keras 2, sequence": copied("keras/k2_steps.h5"),
     },
+    "mxnet": {"symbol and params": lambda folder: recorded_of_mxnet()["lenet"].read(folder)},
     "onnx": {"one file": written(".onnx"), "weights beside": beside},
     "openvino": {
         "version 11": written(".xml"),

@@ -186,6 +186,18 @@ def _darknet() -> Iterator[Sample]:
         yield Sample("darknet-alone", {"m.cfg": one.cfg.encode()}, "m.cfg")
 
 
+# ----------------------------------------------------------------------- MXNet
+
+
+def _mxnet() -> Iterator[Sample]:
+    """Yield a network for each operator, and some of several."""
+    from tests.layers.mxnet.recorded import recorded
+
+    for one in recorded().values():
+        files = {"m-symbol.json": one.symbol, "m.params": one.params}
+        yield Sample("mxnet", files, "m-symbol.json", "m.params" if one.params else None)
+
+
 # ---------------------------------------------------------------------- TFLite
 
 
@@ -349,6 +361,7 @@ def _requests() -> Iterator[Sample]:
 _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("prototxt", "caffe", "caffemodel", "caffe-h5", "onnx", "ir"), _caffe),
     **dict.fromkeys(("darknet", "darknet-alone"), _darknet),
+    "mxnet": _mxnet,
     "tflite": _tflite,
     **dict.fromkeys(("keras-zip", "keras-h5", "keras-json"), _keras),
     "keras-op": _keras_operations,

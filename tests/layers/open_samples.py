@@ -23,6 +23,7 @@ FORMATS = {
     "darknet": "Darknet",
     "tensorflow": "TensorFlow",
     "tflite": "TFLite",
+    "mxnet": "MXNet",
     "keras": "Keras",
     "onnx": "ONNX",
     "openvino": "OpenVINO IR",
@@ -62,6 +63,7 @@ def samples(format: str) -> Iterator[Sample]:
         own = {
             "darknet": _darknet,
             "tensorflow": _tensorflow,
+            "mxnet": _mxnet,
             "tflite": _tflite,
             "onnx": _onnx,
             "openvino": _openvino,
@@ -99,6 +101,21 @@ def _darknet(folder: Path) -> Iterator[Sample]:
         types: dict[str, TensorType | None] = {name: TensorType.of(values[name].shape) for name in node.inputs}
         alone = replace(net.network, inputs=types, nodes=[node], outputs={node.name: node.name})
         yield Sample(node.type, Net(alone, {}), [values[name] for name in types])
+
+
+def _mxnet(folder: Path) -> Iterator[Sample]:
+    """Yield the recorded networks of one operator."""
+    from tests.layers.mxnet.recorded import recorded
+
+    types = Registry.of("mxnet").types()
+    for case in recorded().values():
+        if case.name.split()[0] in types and case.inputs:
+            net = case.read(folder)
+            for node in net.network.nodes:
+                node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
+            shapes = {name: TensorType.of(x.shape, x.dtype) for name, x in case.inputs.items()}
+            net = Net(replace(net.network, inputs={**shapes}), {})
+            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
 
 
 def _tflite(folder: Path) -> Iterator[Sample]:

@@ -269,11 +269,13 @@ def pooled_sizes(
     *,
     ceil: bool = True,
     per_axis: bool = False,
+    drops: bool = True,
 ) -> list[int]:
     """Return the numbers of windows of Caffe's Pooling along all axes: (size + 2 * pad - kernel) / stride + 1.
 
     If any axis is padded, a last window that starts after the map and the padding before it is dropped along every
     axis. ceil: whether the quotient is rounded up. per_axis: whether windows are dropped along padded axes only.
+    drops: whether windows are dropped at all.
     Source: BVLC/caffe src/caffe/layers/pooling_layer.cpp, Reshape ("if (pad_h_ || pad_w_)"); per_axis: opencv
     modules/dnn/src/layers/pooling_layer.cpp, getMemoryShapes ("if (pads_end[i] && ...").
     """
@@ -281,8 +283,8 @@ def pooled_sizes(
     for size, kernel, stride, pad in zip(sizes, kernels, strides, pads):
         spare = size + 2 * pad - kernel
         count = (-(-spare // stride) if ceil else spare // stride) + 1
-        drops = ceil and (pad if per_axis else any(pads))
-        counts.append(extreme("min", count, (size + pad - 1) // stride + 1) if drops else count)
+        limited = drops and ceil and (pad if per_axis else any(pads))
+        counts.append(extreme("min", count, (size + pad - 1) // stride + 1) if limited else count)
     return counts
 
 

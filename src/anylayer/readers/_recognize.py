@@ -32,6 +32,7 @@ _MAGIC = (
     (b"\x7fELF", "a program or shared library"),
     (b"version https://git-lfs", "a Git LFS pointer (download the file itself with git lfs pull)"),
     (b"7767517", "an ncnn network"),
+    (b"\x12\x01\0\0\0\0\0\0", "weights of an MXNet network"),
     (b"\xff\xfe", "a text in UTF-16 (save it in UTF-8)"),
     (b"\xfe\xff", "a text in UTF-16 (save it in UTF-8)"),
 )
@@ -53,6 +54,10 @@ _MARKUP = (
     ),
     (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*<CustomLayer\b", "a configuration of OpenCL kernels"),
     (rb"\s*<\?xml", "an XML file"),
+    (
+        rb'(?s)\s*\{(\s*"arg_nodes"\s*:|(?=.*"op"\s*:\s*").*"nodes"\s*:\s*\[)',
+        "an MXNet network (symbol)",
+    ),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
     (rb"(\s|[#;][^\n]*\n)*\[\s*(net|network)\s*\]", "a Darknet network (.cfg)"),
     (rb"(\s|[#;][^\n]*\n)*\[[A-Za-z][^\]\n]*\]\s*\n", "a configuration file (INI)"),
@@ -75,6 +80,7 @@ _INSTEAD = {
     "an ncnn network": "give the file that it was made from",
     "a configuration file (INI)": "a Darknet network (.cfg) begins with a section [net]",
     "weights of a Darknet network": "give the network (.cfg) first, and this file after it",
+    "weights of an MXNet network": "give the network (-symbol.json) first, and this file after it",
     "a TensorRT engine": "give the ONNX file that it was built from",
     "a PaddlePaddle model": f"{_ONNX_FIRST} with paddle2onnx",
     "a Paddle Lite model": f"{_ONNX_FIRST} with paddle2onnx, from the .pdmodel that it was made from",

@@ -36,9 +36,7 @@ def parse_value(text: str) -> AttributeValue:
     return numbers if len(numbers) == len(values) else text
 
 
-def other_texts(
-    values: Mapping[str, AttributeValue], data: Mapping[str, str], message: str = "data"
-) -> dict[str, str]:
+def other_texts(values: Mapping[str, object], data: Mapping[str, str], message: str = "data") -> dict[str, str]:
     """Return the file's texts of the values in a message of params that Python spells differently."""
     return {f"{message}.{name}": data[name] for name, value in values.items() if data[name] != str(value)}
 

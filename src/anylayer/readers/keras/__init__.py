@@ -24,6 +24,7 @@ from anylayer.errors import FileError, InputError
 from anylayer.libraries import hdf5
 from anylayer.network import Array, Network
 from anylayer.readers import Option
+from anylayer.readers._json import parse
 from anylayer.readers.keras import archive
 from anylayer.readers.keras.graph import network_of
 from anylayer.readers.keras.weights import LayerName, NamedLayer, NoWeights, WeightGroup
@@ -137,7 +138,7 @@ def network_of_model(model: Any) -> Network:
     """Return the network of a Keras model in memory. Raise InputError if Keras cannot describe it."""
     name = str(getattr(model, "name", "") or "model")
     try:
-        config = archive.parse(model.to_json().encode(), "to_json()")
+        config = parse(model.to_json().encode(), "to_json()")
         return network_of(config, LiveWeights(model), str(config.get("keras_version", "")), name, frozenset())
     except FileError as error:
         raise InputError(f"Keras' model '{name}': {error}") from error

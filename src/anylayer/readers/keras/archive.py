@@ -4,9 +4,7 @@ weights file.
 
 from __future__ import annotations
 
-import json
 import lzma
-import re
 import stat
 import zipfile
 import zlib
@@ -21,6 +19,7 @@ import numpy as np
 from anylayer.errors import FileError, at, need, plural, wording
 from anylayer.libraries import hdf5
 from anylayer.readers._folder import need_in_folder
+from anylayer.readers._json import parse, read_object
 from anylayer.readers._limits import FREE_UNPACKED_BYTES, MAX_JSON_BYTES, MAX_UNPACK_RATIO
 from anylayer.readers.keras.weights import NamedWeights, NoWeights, ObjectWeights, WeightGroup
 
@@ -33,7 +32,6 @@ ZIP_ERRORS = (
     ValueError, OverflowError,
 )  # fmt: skip
 """What zipfile raises for a damaged archive."""
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 @dataclass
@@ -46,18 +44,6 @@ class KerasModel:
     """Keras' version if the file states it."""
 
 
-def parse(text: bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object that a text encodes. Raise FileError if it is not one. `what` names the text."""
-    try:
-        value = json.loads(text)
-        if _SURROGATE.search(text):  # half of a pair, which no text file can have
-            json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{what} is not readable JSON: {error}") from None
-    need(isinstance(value, dict), f"{what} must be a JSON object, got a {type(value).__name__}", FileError)
-    return dict(value)
-
-
 @contextmanager
 def open_model(path: Path, weights: Path | None) -> Iterator[KerasModel]:
     """Open the model at `path`, with the weights of the file `weights` if it is given."""
@@ -67,7 +53,7 @@ def open_model(path: Path, weights: Path | None) -> Iterator[KerasModel]:
         elif _is_hdf5(path):
             source = _hdf5_model(path)
         else:
-            source = _json_model(_json_file(path, "the file"))
+            source = _json_model(read_object(path, "the file"))
         with source as model:
             if weights is None:
                 yield model
@@ -79,12 +65,6 @@ def open_model(path: Path, weights: Path | None) -> Iterator[KerasModel]:
 def _is_hdf5(path: Path) -> bool:
     with path.open("rb") as handle:
         return handle.read(len(HDF5)) == HDF5
-
-
-def _json_file(path: Path, what: str) -> dict[str, Any]:
-    size = path.stat().st_size
-    need(size <= MAX_JSON_BYTES, f"{what} has {size} bytes of JSON; the limit is {MAX_JSON_BYTES}", FileError)
-    return parse(path.read_bytes(), what)
 
 
 @contextmanager
@@ -102,7 +82,7 @@ def _json_model(config: dict[str, Any]) -> Iterator[KerasModel]:
 def _folder(path: Path) -> Iterator[KerasModel]:
     config, weights, metadata = path / CONFIG, path / WEIGHTS, path / METADATA
     need(config.is_file(), f"the folder has no {CONFIG}", FileError)
-    parsed = _json_file(config, CONFIG)
+    parsed = read_object(config, CONFIG)
     need(weights.is_file(), f"the folder has no {WEIGHTS}", FileError)
     for file in (config, weights, metadata):
         if file.is_file():

@@ -1,0 +1,65 @@
+"""What all MXNet operators share: attributes as fields, several names of one operator, checks of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from anylayer.layer import Array, Field, Layer, Node, Registry, attribute, need
+from anylayer.layers import _table
+from anylayer.layers._table import OperatorType
+from anylayer.network import Function
+
+FLAG = attribute("bool", False)
+INT = attribute("int32")
+INTS = attribute("int32", (), repeated=True)
+SOURCE = "Source: src/operator/{} of MXNet."
+_IGNORED = frozenset(("workspace", "cudnn_tune", "cudnn_off", "num_args"))
+"""Attributes of memory and devices, and the number of inputs, which the inputs themselves give."""
+
+
+class MXNetLayer(Layer):
+    """An operator of MXNet, whose attributes are fields. An attribute None is absent where None is its default."""
+
+    message = "attrs"
+    training: ClassVar[frozenset[str]] = frozenset()
+    """Further attributes on which only training depends."""
+    data_inputs: ClassVar[int | None] = None
+    """How many inputs are data, where the inputs after them are labels, which only the loss reads."""
+    input_names: ClassVar[tuple[str, ...]] = ()
+    """The names of all inputs, where files of before version 0.9 leave the last ones out."""
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        attrs = {}
+        for name, value in node.params.get("attrs", {}).items():
+            declared = self.fields.get(name)
+            is_absent = value is None and declared is not None and declared.kind != "any"
+            if not is_absent and (declared is not None or name not in _IGNORED | self.training):
+                attrs[name] = value
+        super().prepare(replace(node, params={"attrs": attrs}), dialect)
+
+
+def operators(
+    rows: Mapping[str, OperatorType], details: str = SOURCE, check: Function | None = None, **fields: Field
+) -> None:
+    """Register the operators of a table. A key consists of all names of an operator."""
+    named = {name: entry for names, entry in rows.items() for name in names.split()}
+    _table.operators(MXNetLayer, details, named, check or need_one_dtype, fields)
+
+
+def need_one_dtype(self: Layer, *xs: Array | None) -> None:
+    """Refuse inputs of different dtypes."""
+    dtypes = [x.dtype.name for x in xs if x is not None]
+    need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
+
+
+def of_tensorflow(kind: str) -> Function:
+    """Return the function of an operation of TensorFlow."""
+    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
+    return entry.function
+
+
+def training(names: str) -> dict[str, frozenset[str]]:
+    """Return the part of a class that names attributes of training."""
+    return {"training": frozenset(names.split())}

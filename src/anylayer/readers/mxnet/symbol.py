@@ -1,0 +1,123 @@
+"""The symbol: nodes in computing order, each with attributes and inputs, as versions 0.8 to 1.9 write them.
+
+Source: src/nnvm/legacy_json_util.cc of MXNet; src/pass/saveload_json.cc of NNVM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from anylayer.errors import FileError, need
+from anylayer.readers._limits import MAX_NODES
+from anylayer.readers._values import AttributeValue, parse_value
+
+VARIABLE = "null"
+"""The type of the nodes of inputs and weights."""
+_OLDEST = 800
+"""The version of files that do not state theirs, in the form of MXNet: 10901 is 1.9.1."""
+_HIDDEN = re.compile(r"__\w+__|(\w+_)?(ctx_group|lr_mult|wd_mult|force_mirroring|mirror_stage)")
+"""Attributes that no operator reads: of users, of devices and of training."""
+_LONG = re.compile(r"(?<=\d)L$")
+
+Entry = tuple[int, int]
+"""An output of a node: the number of the node, and of the output."""
+Value = AttributeValue | list[object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolNode:
+    """A node of the symbol. `hidden` are the attributes that no operator reads."""
+
+    name: str
+    type: str
+    attributes: dict[str, str]
+    hidden: dict[str, str]
+    inputs: list[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The nodes of a file, its outputs, and MXNet's version."""
+
+    nodes: list[SymbolNode]
+    heads: list[Entry]
+    version: int
+
+
+def parse_symbol(stored: Mapping[str, object]) -> Symbol:
+    """Return the symbol of a JSON object. Raise FileError for one that is damaged."""
+    nodes: list[SymbolNode] = []
+    items = _items(stored, "nodes")
+    need(len(items) <= MAX_NODES, f"it has {len(items)} nodes; the limit is {MAX_NODES}", FileError)
+    for i, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise FileError(f"node {i} must be an object, got a {type(item).__name__}")
+        nodes.append(_node(item, i))
+    heads = [_entry(head, len(nodes), "heads") for head in _items(stored, "heads")]
+    version = _OLDEST
+    stated = stored.get("attrs")
+    if isinstance(stated, dict) and "mxnet_version" in stated:
+        pair = stated["mxnet_version"]
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int:
+            raise FileError(f"mxnet_version must be ['int', number], got {str(pair)[:40]}")
+        version = pair[1]
+    return Symbol(nodes, heads, version)
+
+
+def _items(stored: Mapping[str, object], name: str) -> list[object]:
+    items = stored.get(name)
+    if not isinstance(items, list):
+        raise FileError(f"'{name}' must be a list, got {type(items).__name__}")
+    return items
+
+
+def _node(item: Mapping[str, object], number: int) -> SymbolNode:
+    name, kind = item.get("name"), item.get("op")
+    if not isinstance(name, str) or not isinstance(kind, str) or not kind:
+        raise FileError(f"node {number} needs a name and an op, both texts")
+    texts: dict[str, str] = {}
+    # before 0.9 `param` has the operator's attributes and `attr` those of users; later, one has both
+    keys = ("param",) if item.get("param") else ("attr", "attrs")
+    for key in keys:
+        texts.update(_texts(item.get(key, {}), f"{key} of node '{name}'"))
+    visible = {key: text for key, text in texts.items() if not _HIDDEN.fullmatch(key)}
+    hidden = _texts(item.get("attr", {}), f"attr of node '{name}'") | texts
+    inputs = [_entry(entry, number, f"inputs of node '{name}'") for entry in _items(item, "inputs")]
+    need(not item.get("subgraphs"), f"node '{name}' ({kind}) has subgraphs, which are not supported", FileError)
+    return SymbolNode(name, kind, visible, hidden, inputs)
+
+
+def _texts(values: object, what: str) -> dict[str, str]:
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise FileError(f"{what} must be an object of texts")
+    return dict(values)
+
+
+def _entry(value: object, count: int, what: str) -> Entry:
+    """Return an output of one of the first `count` nodes: [node, output], and since 0.9 a version, 0."""
+    if not isinstance(value, list) or len(value) not in (2, 3) or not all(type(v) is int for v in value):
+        raise FileError(f"{what} must be lists [node, output, 0], got {str(value)[:40]}")
+    node, output = value[:2]
+    need(0 <= node < count, f"{what} name node {node}, which is not among the {count} nodes before", FileError)
+    need(0 <= output < MAX_NODES, f"{what} name output {output}", FileError)
+    return node, output
+
+
+def parse_attribute(text: str) -> Value:
+    """Return the value of an attribute: as parse_value does, also of a tuple, in which entries may be None.
+
+    >>> [parse_attribute(text) for text in ("(3, 3)", "[2L,]", "(None, 1)", "None", "relu")]
+    [[3, 3], [2], [None, 1], None, 'relu']
+    """
+    bare = text.strip()
+    if bare == "None":
+        return None
+    if len(bare) < 2 or bare[0] + bare[-1] not in ("()", "[]"):
+        return parse_value(bare)
+    parts = [_LONG.sub("", part.strip()) for part in bare[1:-1].split(",")]
+    if parts[-1] == "":
+        parts.pop()
+    values: list[object] = [None if part == "None" else parse_value(part) for part in parts]
+    return text if any(isinstance(value, (str, list)) for value in values) else values
