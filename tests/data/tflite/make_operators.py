@@ -82,6 +82,18 @@ def model(kind, inputs, options, outputs, version=1, change=None):
     return bytes(builder.Output())
 
 
+def run(stored, given):
+    """Return the outputs of a model by name, as the interpreter computes them."""
+    runner = Interpreter(
+        model_content=stored, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    runner.allocate_tensors()
+    for detail in runner.get_input_details():
+        runner.set_tensor(detail["index"], given[detail["name"]])
+    runner.invoke()
+    return {d["name"]: runner.get_tensor(d["index"]).copy() for d in runner.get_output_details()}
+
+
 def case(name, inputs, options=None, dtypes=(F,), version=1, shape=(1,)):
     """Add a case. The interpreter finds the shapes of the outputs. SLICE needs a `shape` of the right rank."""
     inputs = [i if i is None or isinstance(i, tuple) else np.asarray(i) for i in inputs]
@@ -89,15 +101,8 @@ def case(name, inputs, options=None, dtypes=(F,), version=1, shape=(1,)):
     shapes = [shape] * len(dtypes)
     for _ in range(2):  # the second file states the shapes
         stored = model(kind, inputs, options, list(zip(shapes, dtypes)), version)
-        runner = Interpreter(
-            model_content=stored, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        )
-        runner.allocate_tensors()
         given = {f"in{i}": x for i, x in enumerate(inputs) if isinstance(x, np.ndarray)}
-        for detail in runner.get_input_details():
-            runner.set_tensor(detail["index"], given[detail["name"]])
-        runner.invoke()
-        outputs = {d["name"]: runner.get_tensor(d["index"]).copy() for d in runner.get_output_details()}
+        outputs = run(stored, given)
         shapes = [outputs[f"out{i}"].shape for i in range(len(dtypes))]
     CASES.append({"name": name, "model": stored, "inputs": given, "outputs": outputs})
 

@@ -1,4 +1,4 @@
-"""The recorded results of TFLite's operators: the cases of tests/data/tflite/operators.npz and mediapipe.npz."""
+"""The recorded results of TFLite's operators: the cases in tests/data/tflite/."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Recorded:
 @cache
 def recorded() -> dict[str, Recorded]:
     """Return every case by name."""
-    return {**_cases("operators.npz"), **_cases("mediapipe.npz")}
+    files = ("operators.npz", "mediapipe.npz", "converted.npz")
+    return {name: case for file in files for name, case in _cases(file).items()}
 
 
 def _cases(name: str) -> dict[str, Recorded]:

@@ -13,7 +13,7 @@ from anylayer.errors import AnyLayerError, UnknownLayers
 from tests.layers.tflite.recorded import recorded
 
 ADD = "ADD constant"
-FILE = Path(__file__).parents[2] / "data" / "tflite" / "special.npz"
+FOLDER = Path(__file__).parents[2] / "data" / "tflite"
 
 
 def save(folder: Path, content: bytes) -> Path:
@@ -23,10 +23,10 @@ def save(folder: Path, content: bytes) -> Path:
     return path
 
 
-def special(name: str) -> bytes:
+def special(name: str, file: str = "special") -> bytes:
     """Return a model that was made for a test of the reader."""
-    with np.load(FILE) as file:
-        return file[name].tobytes()
+    with np.load(FOLDER / f"{file}.npz") as models:
+        return models[name].tobytes()
 
 
 def test_network_has_the_names_and_types_of_the_file(tmp_path: Path) -> None:
@@ -93,7 +93,6 @@ def test_options_of_a_custom_operator_as_flexbuffer_are_params(tmp_path: Path) -
         ("variable", "tensor 'in0' is a variable"),
         ("sparse", "tensor 'const1' is sparse"),
         ("version", "version 99 is not supported; the newest known is 5"),
-        ("two subgraphs", "it has 2 subgraphs; one is supported"),
         ("named as builtin", "the custom operator 'ADD' has the name of a builtin operator"),
         ("unknown number", "builtin operator 300 is newer than those"),
         ("unproduced", "no operator before it produces tensor 'in0'"),
@@ -109,6 +108,35 @@ def test_file_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
         inputs = {name: np.zeros(t.shape, t.dtype) for name, t in net.network.inputs.items() if t is not None}
         net.compile("numpy")(inputs)
     assert text in str(error.value), str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cycle", "its subgraphs are nested deeper than 32"),
+        ("missing", "it runs subgraph 9; there are 1 to 2"),
+        ("main", "it runs subgraph 0; there are 1 to 2"),
+        ("variables", "it sets variables, which are not supported"),
+    ],
+)
+def test_subgraph_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(AnyLayerError) as error:
+        anylayer.read(save(tmp_path, special(name, "subgraphs")))
+    assert text in str(error.value), str(error.value)
+
+
+def test_initialization_that_does_nothing_is_left_out(tmp_path: Path) -> None:
+    case = recorded()["WHILE counted"]
+    net = anylayer.read(save(tmp_path, special("once", "subgraphs")))
+    for name, y in net.compile("numpy")(case.inputs).items():
+        np.testing.assert_allclose(y, case.outputs[name], 1e-5)
+
+
+def test_second_subgraph_that_nothing_runs_is_ignored(tmp_path: Path) -> None:
+    case = recorded()[ADD]
+    net = anylayer.read(save(tmp_path, special("two subgraphs")))
+    assert [n.type for n in net.network.nodes] == ["CONSTANT", "ADD"]
+    np.testing.assert_array_equal(net.compile("numpy")(case.inputs)["out0"], case.outputs["out0"])
 
 
 def test_opencv_refuses_images_in_this_order(tmp_path: Path) -> None:

@@ -10,12 +10,22 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need
 from anylayer.layer import Registry
-from anylayer.network import MAX_RANK, MAX_VALUES, Array, Network, Node, TensorType, as_written, reshaped
-from anylayer.readers._limits import MAX_NODES, MAX_OPERATION_OUTPUTS
+from anylayer.network import (
+    MAX_RANK,
+    MAX_VALUES,
+    Array,
+    Network,
+    Node,
+    Subgraph,
+    TensorType,
+    as_written,
+    reshaped,
+)
+from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES, MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
 from anylayer.readers.tflite.flexbuffer import options_of
-from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, TABLES
+from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, SUBGRAPHS, TABLES
 
 _READ = ("float32", "float16", "int32", "int64", "bool")
 """The types of tensors that are read."""
@@ -28,13 +38,7 @@ def build(model: FlatTable, path: Path, user_types: frozenset[str]) -> Network:
     """Return the network of a model. Raise FileError or NetworkError."""
     version = model.number("version", "I")
     need(version == 3, f"version {version} of the format is not supported, only 3", FileError)
-    graphs = model.tables("subgraphs", "SubGraph", MAX_NODES)
-    need(
-        len(graphs) == 1,
-        f"it has {len(graphs)} subgraphs; one is supported, without control flow (IF, WHILE, CALL_ONCE)",
-        NetworkError,
-    )
-    return _Builder(model, graphs[0], path, user_types).network
+    return _Builder(_Subgraphs(model, path, user_types), 0).network
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +56,69 @@ class _Tensor:
 
 
 @dataclass(slots=True)
-class _Builder:
-    """A builder of a Network from the model and its subgraph."""
+class _Subgraphs:
+    """What the subgraphs of a model share, and how many operators they may still have together."""
 
     model: FlatTable
-    graph: FlatTable
     path: Path
     user_types: frozenset[str]
+    codes: list[tuple[str, int, bool]] = field(init=False)
+    buffers: list[FlatTable] = field(init=False)
+    graphs: list[FlatTable] = field(init=False)
+    left: int = MAX_NODES
+
+    def __post_init__(self) -> None:
+        self.codes = [_code(c) for c in self.model.tables("operator_codes", "OperatorCode", MAX_NODES)]
+        self.buffers = self.model.tables("buffers", "Buffer", _MAX_TENSORS)
+        self.graphs = self.model.tables("subgraphs", "SubGraph", MAX_NODES)
+        need(self.graphs, "it has no subgraph", NetworkError)
+
+
+@dataclass(slots=True)
+class _Builder:
+    """A builder of a Network from a subgraph. depth: how many operators are around it."""
+
+    file: _Subgraphs
+    number: int
+    depth: int = 0
     network: Network = field(init=False)
     tensors: list[_Tensor] = field(init=False)
     produced: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        file = str(self.path)
-        self.network = Network(self.path.stem, "tflite", {}, [], {}, source=file, weights=file)
-        buffers = self.model.tables("buffers", "Buffer", _MAX_TENSORS)
+        file, graph = self.file, self.file.graphs[self.number]
+        path = str(file.path)
+        name = graph.text("name") if self.depth else file.path.stem
+        self.network = Network(name, "tflite", {}, [], {}, source=path, weights=path)
         counts: dict[str, int] = {}
         self.tensors = [
-            self._tensor(table, buffers, counts) for table in self.graph.tables("tensors", "Tensor", _MAX_TENSORS)
+            self._tensor(table, file.buffers, counts) for table in graph.tables("tensors", "Tensor", _MAX_TENSORS)
         ]
-        for i in self._indices(self.graph, "inputs"):
+        for i in self._indices(graph, "inputs"):
             self._input(self._at(i))
-        codes = [self._code(c) for c in self.model.tables("operator_codes", "OperatorCode", MAX_NODES)]
-        operators = self.graph.tables("operators", "Operator", MAX_NODES)
+        operators = graph.tables("operators", "Operator", MAX_NODES)
+        file.left -= len(operators)
+        rule = f"with the subgraphs that they run, there are more than {MAX_NODES} operators"
+        need(file.left >= 0, rule, NetworkError)
         names: dict[str, int] = {}
         for table in operators:
             index = table.number("opcode_index", "I")
-            need(index < len(codes), f"an operator has type {index} of {len(codes)}", FileError)
-            kind, version, is_custom = codes[index]
-            self._operator(table, kind, version, is_custom, names)
-        for i in self._indices(self.graph, "outputs"):
-            tensor = self._at(i)
+            need(index < len(file.codes), f"an operator has type {index} of {len(file.codes)}", FileError)
+            self._operator(table, *file.codes[index], names)
+        for i, index in enumerate(self._indices(graph, "outputs")):
+            tensor = self._at(index)
             with at(f"output '{tensor.name}'"):
                 self._need_value(tensor)
-            self.network.outputs[tensor.name] = tensor.name
-        need(self.network.outputs, "it has no outputs", NetworkError)
+            self.network.outputs[str(i) if self.depth else tensor.name] = tensor.name
+        need(self.network.outputs or self.depth, "it has no outputs", NetworkError)
+
+    def _inside(self, option: object) -> Subgraph:
+        """Return the subgraph that an operator runs, whose number is an option."""
+        number, count = option if isinstance(option, int) else 0, len(self.file.graphs)
+        need(0 < number < count, f"it runs subgraph {number}; there are 1 to {count - 1}", FileError)
+        limit = MAX_GRAPH_NESTING
+        need(self.depth < limit, f"its subgraphs are nested deeper than {limit}", NetworkError)
+        return Subgraph(_Builder(self.file, number, self.depth + 1).network, [])
 
     def _indices(self, table: FlatTable, name: str) -> list[int]:
         """Return the indices of tensors."""
@@ -136,25 +168,11 @@ class _Builder:
             need(bool((stored <= 1).all()), "its values are neither true nor false", FileError)
         return reshaped(stored.view(dtype), shape)
 
-    def _code(self, table: FlatTable) -> tuple[str, int, bool]:
-        """Return the type of operators, its version, and whether it is custom."""
-        number = max(table.number("deprecated_builtin_code", "b"), table.number("builtin_code", "i"))
-        version = table.number("version", "i", 1)
-        if number == _CUSTOM:
-            name = table.text("custom_code")
-            need(name, "a custom operator has no name", FileError)
-            rule = f"the custom operator '{name}' has the name of a builtin operator"
-            need(name != CONSTANT and name not in OPERATORS, rule, NetworkError)
-            return name, version, True
-        rule = f"builtin operator {number} is newer than those that are known, or of StableHLO"
-        need(0 <= number < len(OPERATORS), rule, NetworkError)
-        return OPERATORS[number], version, False
-
     def _need_value(self, tensor: _Tensor) -> None:
         """Add the value of a constant tensor. Refuse a tensor that is not supported, or that nothing produces."""
         need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
         if tensor.value is not None and tensor.name not in self.produced:
-            place = layer_place(tensor.name, CONSTANT, str(self.path))
+            place = layer_place(tensor.name, CONSTANT, str(self.file.path))
             node = Node(tensor.name, CONSTANT, [], [tensor.name], blobs=[tensor.value], place=place)
             self.network.nodes.append(node)
             self.produced.add(tensor.name)
@@ -185,13 +203,13 @@ class _Builder:
     def _operator(self, table: FlatTable, kind: str, version: int, is_custom: bool, names: dict[str, int]) -> None:
         outputs = [self._at(i) for i in self._indices(table, "outputs")]
         name = unique(outputs[0].name if outputs else kind, names)
-        place = layer_place(name, kind, str(self.path))
+        place = layer_place(name, kind, str(self.file.path))
         with at(place):
             inputs = [None if i == -1 else self._at(i) for i in self._indices(table, "inputs")]
             for tensor in outputs:
                 self._need_new(tensor)
             blobs: list[Array] = []
-            if kind in self.user_types or not Registry.of("tflite").find(kind):
+            if kind in self.file.user_types or not Registry.of("tflite").find(kind):
                 blobs = [t.value for t in inputs if t is not None and t.value is not None]
                 inputs = [t for t in inputs if t is None or t.value is None]
                 for tensor in outputs:
@@ -201,6 +219,13 @@ class _Builder:
                 if source is not None:
                     self._need_value(source)
             params = _custom_options(table) if is_custom else _builtin_options(table)
+            if not is_custom and kind in SUBGRAPHS:
+                graphs = {name: self._inside(params.get(option)) for option, name in SUBGRAPHS[kind].items()}
+                if kind == "CALL_ONCE":
+                    rule = "it sets variables, which are not supported"
+                    need(not graphs["body"].network.nodes, rule, NetworkError)
+                    return
+                params = {**graphs}
         self.network.nodes.append(
             Node(
                 name, kind, ["" if t is None else t.name for t in inputs], [t.name for t in outputs],
@@ -208,6 +233,21 @@ class _Builder:
                 version=version,
             )
         )  # fmt: skip
+
+
+def _code(table: FlatTable) -> tuple[str, int, bool]:
+    """Return the type of operators, its version, and whether it is custom."""
+    number = max(table.number("deprecated_builtin_code", "b"), table.number("builtin_code", "i"))
+    version = table.number("version", "i", 1)
+    if number == _CUSTOM:
+        name = table.text("custom_code")
+        need(name, "a custom operator has no name", FileError)
+        rule = f"the custom operator '{name}' has the name of a builtin operator"
+        need(name != CONSTANT and name not in OPERATORS, rule, NetworkError)
+        return name, version, True
+    rule = f"builtin operator {number} is newer than those that are known, or of StableHLO"
+    need(0 <= number < len(OPERATORS), rule, NetworkError)
+    return OPERATORS[number], version, False
 
 
 def _refusal(table: FlatTable, dtype: str) -> str:

@@ -118,3 +118,10 @@ def _tables(text: str) -> list[list[tuple[str, str, int]]]:
 
 OPTIONS = _tables(_OPTIONS)
 """The fields of the options of operators, by their number in Operator.builtin_options_type."""
+
+SUBGRAPHS = {
+    "IF": {"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"},
+    "WHILE": {"cond_subgraph_index": "cond", "body_subgraph_index": "body"},
+    "CALL_ONCE": {"init_subgraph_index": "body"},
+}
+"""The options that are the numbers of subgraphs, and the params that are these subgraphs."""
