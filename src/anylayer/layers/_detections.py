@@ -82,6 +82,19 @@ def keep_best(
     return owner, label, box, count
 
 
+def marked_by_nms(boxes: Array, scores: Array, threshold: float) -> Array:
+    """Return which boxes (N, P, 4) `keep_best` keeps, as (N, P).
+
+    `scores` (N, C, P) are LOWEST in the classes to which a box does not belong.
+    """
+    n, p = boxes.shape[:2]
+    owner, _, box, count = keep_best(boxes, scores, p, threshold)
+    places = owner * p + box
+    places = np.where(np.arange(places.shape[0]) < count, places, places[:1])  # unused entries repeat the first
+    marks = np.broadcast_to((count > 0).astype(np.float32), places.shape)
+    return ops.scatter_elements(np.zeros(n * p, np.float32), places, marks).reshape(n, p) > 0
+
+
 def decreasing_thresholds(threshold: float, eta: float) -> list[float]:
     """Return the thresholds of adaptive NMS: each kept box multiplies the threshold by `eta` while it is above
     0.5.

@@ -69,15 +69,24 @@ def check_shapes(scores: Array, deltas: Array, info: Array, anchors: int) -> Non
     need(size >= 3, f"needs image height, width and scale, got {size} values")
 
 
-def anchors(base_size: int, ratios: Sequence[float], scales: Sequence[float], *, half_even: bool = False) -> Array:
+def anchors(
+    base_size: int,
+    ratios: Sequence[float],
+    scales: Sequence[float],
+    *,
+    half_even: bool = False,
+    whole_area: bool = False,
+) -> Array:
     """Return the anchors of the first cell (A, 4), by ratio, then by scale, with their ends included.
 
-    Sides are rounded to integers before they are scaled: halves up (C++), or halves to even (NumPy).
+    Sides are rounded to integers before they are scaled: halves up (C++), or halves to even (NumPy). With
+    `whole_area`, the squares of the widths are rounded down before.
     """
     area, centre = np.float32(base_size**2), np.float32(0.5) * np.float32(base_size - 1)
     corners = []
     for ratio in np.array(ratios, np.float32):
-        width = _round(np.sqrt(area / ratio), half_even)
+        square = np.floor(area / ratio) if whole_area else area / ratio
+        width = _round(np.sqrt(square), half_even)
         height = _round(width * ratio, half_even)
         for scale in np.array(scales, np.float32):
             half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
@@ -95,11 +104,21 @@ def boxes(deltas: Array, first: Array, stride: int) -> Array:
     `deltas` are dx, dy, log w, log h. `first` are the anchors of the first cell (A, 4), `stride` is the number of
     pixels per cell.
     """
-    h, w = deltas.shape[2:]
-    deltas = deltas.reshape(len(first), 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)
-    column, row = np.meshgrid(np.arange(w), np.arange(h))
+    return move(anchors_of_cells(first, deltas.shape[2:], stride), by_anchor(deltas, len(first))[0])
+
+
+def anchors_of_cells(first: Array, cells: Sequence[int], stride: int) -> Array:
+    """Return the anchors of all cells (H * W * A, 4) of a map of `cells` = (H, W); see `boxes`."""
+    column, row = np.meshgrid(np.arange(cells[1]), np.arange(cells[0]))
     shift = np.stack([column, row, column, row], axis=-1).reshape(-1, 1, 4) * stride
-    return move((shift.astype(np.float32) + first).reshape(-1, 4), deltas)
+    return (shift.astype(np.float32) + first).reshape(-1, 4)
+
+
+def by_anchor(x: Array, count: int) -> Array:
+    """Return a map (N, A * k, H, W) with k values for each of `count` = A anchors as (N, H * W * A, k)."""
+    n, channels, h, w = x.shape
+    k = channels // count
+    return x.reshape(n, count, k, h, w).transpose(0, 3, 4, 1, 2).reshape(n, h * w * count, k)
 
 
 def move(regions: Array, deltas: Array) -> Array:
@@ -116,8 +135,8 @@ def clip_regions(regions: Array, info: Array, beyond: float = 1.0) -> Array:
 
 
 def large(regions: Array, least: Array) -> Any:
-    """Return which boxes (N, 4), with their ends included, are at least `least` wide and high."""
-    return (regions[:, 2:] - regions[:, :2] + np.float32(1) >= least).all(axis=1)
+    """Return which boxes (..., 4), with their ends included, are at least `least` wide and high."""
+    return (regions[..., 2:] - regions[..., :2] + np.float32(1) >= least).all(axis=-1)
 
 
 def foreground(scores: Array) -> Array:
