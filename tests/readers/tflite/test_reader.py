@@ -102,7 +102,7 @@ def test_options_of_a_custom_operator_as_flexbuffer_are_params(tmp_path: Path) -
             "tensor 'in0' is of type uint32; supported are float32, float16, int32, int64, bool, int8, uint8",
         ),
         ("variable", "tensor 'in0' is a variable"),
-        ("sparse", "tensor 'const1' is sparse"),
+        ("sparse", "tensor 'const1': the places of its values do not fit its shape"),
         ("version", "version 99 is not supported; the newest known is 5"),
         ("named as builtin", "the custom operator 'ADD' has the name of a builtin operator"),
         ("unknown number", "builtin operator 300 is newer than those"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from anylayer import ops
@@ -45,6 +47,12 @@ def _to_float(x: Array) -> Array:
     return x.astype(np.float32)
 
 
+def _bucketize(x: Array, boundaries: Sequence[float]) -> Array:
+    reached = x[..., None] >= np.array([*boundaries], np.float32).astype(x.dtype)
+    y: Array = reached.sum(axis=-1).astype(np.int32)
+    return y
+
+
 operators(
     TFLiteLayer,
     f"The output has the shape of the input.\n    {SOURCE}",
@@ -59,6 +67,8 @@ operators(
         "GELU": row("Compute x * P(X <= x) for a standard normal X, or its approximation by tanh.",
             lambda x, approximate: ops.gelu(x, "tanh" if approximate else "none"), "gelu",
             approximate=attribute("bool", False)),
+        "BUCKETIZE": row("Count the boundaries, an ascending list, that are not above an element.", _bucketize,
+            "bucketize", boundaries=attribute("float", repeated=True)),
         "PRELU": computes("x where x >= 0, else alpha * x; alpha is the second input and broadcasts",
             lambda x, alpha: np.where(x >= 0, x, x * alpha), "activations"),
         "TANH": same_as("Tanh", "activations", in_16_bits(tanh_by_table)),
@@ -85,6 +95,9 @@ operators(
         "MUL": fused_row("Compute a * b.", lambda a, b: a * b, "mul"),
         "DIV": fused_row("Compute a / b, rounded towards zero for integers.",
             lambda a, b: of_tensorflow("Div")(a, b), "div"),
+        "ATAN2": same_as("Atan2", "atan2"),
+        "BITWISE_XOR": computes("the bits that differ", np.bitwise_xor, "bitwise_xor"),
+        "RIGHT_SHIFT": computes("a >> b", np.right_shift, "right_shift"),
     },
     check=need_one_dtype,
 )  # fmt: skip

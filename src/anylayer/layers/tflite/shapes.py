@@ -75,6 +75,8 @@ operators(
                 x, indices, np.array(axis), batch_dims=batch_dims),
             "gather", "With batch_dims = b the first b axes of x and indices correspond.",
             axis=_INT, batch_dims=attribute("int32", 0)),
+        "DENSIFY": row("Return a sparse constant, which is read as a dense array.", lambda x: x, "densify"),
+        "BROADCAST_ARGS": same_as("BroadcastArgs", "broadcast_args"),
     },
 )  # fmt: skip
 operators(

@@ -26,7 +26,8 @@ from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES, MAX_OPERATION
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
 from anylayer.readers.tflite.flexbuffer import options_of
-from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, SUBGRAPHS, TABLES
+from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, STATES, SUBGRAPHS, TABLES
+from anylayer.readers.tflite.sparse import dense
 
 _READ = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8", "int16")
 """The types of tensors that are read. Constants of int4 are read as int8."""
@@ -86,6 +87,7 @@ class _Builder:
     depth: int = 0
     network: Network = field(init=False)
     tensors: list[_Tensor] = field(init=False)
+    variables: set[str] = field(init=False)
     produced: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -94,9 +96,9 @@ class _Builder:
         name = graph.text("name") if self.depth else file.path.stem
         self.network = Network(name, "tflite", {}, [], {}, source=path, weights=path)
         counts: dict[str, int] = {}
-        self.tensors = [
-            self._tensor(table, file.buffers, counts) for table in graph.tables("tensors", "Tensor", _MAX_TENSORS)
-        ]
+        tables = graph.tables("tensors", "Tensor", _MAX_TENSORS)
+        self.tensors = [self._tensor(table, file.buffers, counts) for table in tables]
+        self.variables = {t.name for t, table in zip(self.tensors, tables) if table.number("is_variable", "?")}
         for i in self._indices(graph, "inputs"):
             self._input(self._at(i))
         operators = graph.tables("operators", "Operator", MAX_NODES)
@@ -168,6 +170,10 @@ class _Builder:
         count = math.prod(shape)
         if not stored.size and count:
             return None
+        sparsity = table.table("sparsity", TABLES["SparsityParameters"])
+        need(sparsity is None or dtype != "int4", "it is sparse in int4, which is not supported", NetworkError)
+        if sparsity is not None:
+            count = stored.size // np.dtype(dtype).itemsize
         size = -(-count // 2) if dtype == "int4" else count * np.dtype(dtype).itemsize
         need(stored.size == size, f"it has {stored.size} bytes, expected {size}", FileError)
         if dtype == "bool":
@@ -175,7 +181,8 @@ class _Builder:
         if dtype == "int4":  # two in each byte, the lower half first
             halves = np.stack([stored << 4, stored], -1).view(np.int8) >> 4
             return reshaped(halves.reshape(-1)[:count], shape)
-        return reshaped(stored.view(dtype), shape)
+        values = stored.view(dtype)
+        return reshaped(values, shape) if sparsity is None else dense(sparsity, values, shape)
 
     def _need_value(self, tensor: _Tensor) -> None:
         """Add the value of a constant tensor. Refuse a tensor that is not supported, or that nothing produces."""
@@ -215,6 +222,10 @@ class _Builder:
         place = layer_place(name, kind, str(self.file.path))
         with at(place):
             inputs = [None if i == -1 else self._at(i) for i in self._indices(table, "inputs")]
+            for i in STATES.get(kind, ()):
+                state = inputs[i] if i < len(inputs) else None
+                need(state is None or state.name in self.variables, f"its input {i} is no variable", NetworkError)
+                inputs[i : i + 1] = [None] * (i < len(inputs))
             for tensor in outputs:
                 self._need_new(tensor)
             constants: list[_Tensor] = []
@@ -270,8 +281,6 @@ def _refusal(table: FlatTable, dtype: str) -> str:
         return "is quantized in blocks or by code that is not in the file, which is not supported"
     if dtype not in (*_READ, "int4"):
         return f"is of type {dtype}; supported are {', '.join(_READ)}"
-    if table.table("sparsity", {}) is not None:
-        return "is sparse, which is not supported"
     if table.number("is_variable", "?"):
         return "is a variable, which is not supported"
     if table.number("external_buffer", "I"):
