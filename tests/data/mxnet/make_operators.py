@@ -11,6 +11,12 @@ import mxnet as mx
 import numpy as np
 from recording import F, W, case, network, noise, save
 
+SAME_SHAPES = """elemwise_add elemwise_sub elemwise_mul elemwise_div _mod _power _maximum _minimum _hypot _equal
+_not_equal _greater _greater_equal _lesser _lesser_equal _logical_and _logical_or _logical_xor _grad_add"""
+OF_TWO = """add sub mul div mod power maximum minimum hypot equal not_equal greater greater_equal lesser
+lesser_equal logical_and logical_or logical_xor"""
+OF_ONE = "abs sign negative square exp expm1 sin cos tan arctan sinh cosh floor ceil trunc fix round rint erf cbrt"
+
 
 def windows():
     x, b = noise(2, 4, 7, 6), W(noise(6, seed=9))
@@ -38,8 +44,6 @@ def windows():
             ("outside", {"kernel": (2, 2), "stride": (4, 5), "pad": (1, 0), "pooling_convention": "full"}),
         ):
             case(f"Pooling {kind} {title}", [x], pool_type=kind, **how)
-            if kind in ("max", "avg", "sum"):
-                case(f"Pooling_v1 {kind} {title}", [-np.abs(x)], pool_type=kind, **how)
     for p in (1, 2, 3):
         how = {"kernel": (2, 2), "stride": (3, 2), "pad": (1, 0), "pooling_convention": "full"}
         case(f"Pooling lp {p}", [x], pool_type="lp", p_value=p, **how)
@@ -51,17 +55,120 @@ def windows():
     case("Pooling 3d", [noise(2, 3, 5, 6, 4)], kernel=(3, 2, 2), stride=(2, 2, 2))
 
 
+def transposed():
+    x = noise(2, 4, 5, 6)
+    for title, shape, how in (
+        ("plain", (4, 3, 3, 2), {}),
+        ("stride", (4, 3, 4, 3), {"stride": (2, 3), "pad": (1, 0), "adj": (1, 2)}),
+        ("dilate", (4, 3, 2, 3), {"dilate": (2, 1), "pad": (0, 1)}),
+        ("groups", (4, 2, 3, 3), {"num_group": 2, "stride": (2, 2), "workspace": 8}),
+    ):
+        filters = shape[1] * how.get("num_group", 1)
+        case(f"Deconvolution {title}", [x, W(noise(*shape, seed=1))], kernel=shape[2:], num_filter=filters, **how)
+    case("Deconvolution bias", [x, W(noise(4, 3, 2, 2)), W(noise(3))], kernel=(2, 2), num_filter=3, no_bias=False)
+    doubles = [x.astype(np.float64), W(noise(4, 3, 4, 4).astype(np.float64))]  # oneDNN refuses target_shape
+    case("float64 Deconvolution", doubles, kernel=(4, 4), num_filter=3, stride=(2, 2), target_shape=(10, 11))
+    case("Deconvolution 1d", [noise(2, 4, 5), W(noise(4, 3, 3))], kernel=(3,), num_filter=3, stride=(2,))
+
+
+def resizing():
+    x, y = noise(2, 3, 4, 5), noise(2, 2, 8, 10, seed=1)
+    case("UpSampling nearest", [x], scale=3, sample_type="nearest", num_args=1)
+    case("UpSampling concat", [x, y], scale=4, sample_type="nearest", num_args=2)
+    case(
+        "UpSampling sum",
+        [x, noise(2, 3, 8, 10)],
+        scale=2,
+        sample_type="nearest",
+        num_args=2,
+        multi_input_mode="sum",
+    )
+    for scale in (2, 3, 4):
+        side = 2 * scale - scale % 2
+        case(f"UpSampling bilinear {scale}", [x, W(noise(3, 1, side, side))], scale=scale, sample_type="bilinear",
+             num_args=2, num_filter=3)  # fmt: skip
+    kind = "_contrib_BilinearResize2D"
+    for corners in (True, False):
+        for size in ((8, 10), (7, 3), (1, 13), (4, 5), (2, 2)):
+            if size != (1, 13) or corners:
+                case(f"{kind} {size} {corners}", [x], height=size[0], width=size[1], align_corners=corners)
+        case(f"{kind} scale {corners}", [x], scale_height=2.5, scale_width=0.7, align_corners=corners)
+        case(f"{kind} like {corners}", [x, y], mode="like", align_corners=corners)
+    for title, size in (("none", ()), ("one", (3,)), ("two", (2, 5)), ("more", (7, 1))):
+        case(f"_contrib_AdaptiveAvgPooling2D {title}", [x], output_size=size)
+    for mode in ("constant", "edge", "reflect"):
+        case(f"Pad {mode}", [x], mode=mode, pad_width=(0, 0, 0, 0, 1, 2, 3, 0), constant_value=1.5)
+    case("Crop size", [x], h_w=(2, 3), offset=(1, 2), num_args=1)
+    case("Crop like", [y, x], num_args=2, center_crop=True)
+    case("Crop like at", [y, x], num_args=2, offset=(3, 1))
+    case("space_to_depth", [noise(2, 3, 4, 6)], block_size=2)
+    case("depth_to_space", [noise(2, 8, 3, 4)], block_size=2)
+
+
+def normalization():
+    x = noise(2, 4, 3, 5)
+    g, b, m, v = (noise(4, seed=i) for i in range(4))
+    v = v * v + F(0.5)
+    for kind in ("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm"):
+        more = {"key": "k"} if "Sync" in kind else {}
+        case(f"{kind} defaults", [x, W(g), W(b)], (m, v), **more)
+        case(f"{kind} gamma", [x, W(g), W(b)], (m, v), fix_gamma=False, eps=2e-5, momentum=0.9, **more)
+        case(f"{kind} global", [x, W(g), W(b)], (m, v), use_global_stats=True, fix_gamma=False, **more)
+    case("BatchNorm axis", [x, W(g[:3]), W(b[:3])], (m[:3], v[:3]), axis=2, fix_gamma=False)
+    case("BatchNorm last axis", [noise(2, 3, 4), W(g), W(b)], (m, v), axis=-1)
+    case("BatchNorm matrix", [noise(3, 4), W(g), W(b)], (m, v), fix_gamma=False)
+    case("InstanceNorm", [x, W(g), W(b)], eps=1e-2)
+    case("InstanceNorm 1d", [noise(2, 4, 6), W(g), W(b)])
+    case("LayerNorm", [noise(2, 3, 4), W(g), W(b)])
+    case("LayerNorm axis", [x, W(g), W(b)], axis=1, eps=1e-2)
+    case("GroupNorm", [x, W(g[:2]), W(b[:2])], num_groups=2)
+    case("GroupNorm one", [noise(2, 4, 3), W(g[:1]), W(b[:1])], eps=1e-2)
+    for mode in ("instance", "channel", "spatial"):
+        case(f"L2Normalization {mode}", [x], mode=mode, eps=1e-3)
+    case("LRN", [noise(2, 6, 3, 2)], nsize=3)
+    case("LRN more", [noise(2, 6, 3, 2)], nsize=5, alpha=0.5, beta=0.6, knorm=1.5)
+
+
 def matrices():
     w, b = W(noise(5, 12, seed=1)), W(noise(5, seed=2))
     case("FullyConnected", [noise(2, 3, 4), w, b], num_hidden=5)
     case("FullyConnected no bias", [noise(2, 3, 4), w], num_hidden=5, no_bias=True)
     case("FullyConnected rows", [noise(2, 3, 12), w, b], num_hidden=5, flatten=False)
+    case("dot", [noise(3, 4), noise(4, 5, seed=1)])
+    case("dot transposed", [noise(4, 3), noise(5, 4, seed=1)], transpose_a=True, transpose_b=True)
+    case("dot vectors", [noise(4), noise(4, seed=1)])
+    case("dot more axes", [noise(2, 3, 4), noise(4, 5, 2, seed=1)])
+    case("batch_dot", [noise(2, 3, 4), noise(2, 4, 5, seed=1)])
+    case("batch_dot transposed", [noise(2, 4, 3), noise(2, 5, 4, seed=1)], transpose_a=True, transpose_b=True)
+    case("_linalg_gemm2", [noise(2, 3, 4), noise(2, 5, 4, seed=1)], transpose_b=True, alpha=0.5)
+    case("_linalg_gemm2 matrix", [noise(4, 3), noise(4, 5, seed=1)], transpose_a=True)
+    case("_contrib_div_sqrt_dim", [noise(2, 3, 5)])
+    x, weights = noise(5, 2, 3 * 12), noise(8, 5, 5, seed=1)
+    case("_contrib_interleaved_matmul_selfatt_qk", [noise(5, 2, 4 * 3 * 3)], heads=4)
+    case("_contrib_interleaved_matmul_selfatt_valatt", [x, weights], heads=4)
 
 
 def activations():
     x = noise(2, 3, 4, scale=3)
     for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign"):
         case(f"Activation {kind}", [x], act_type=kind)
+        if kind != "softrelu":
+            case(kind, [x])
+    case("hard_sigmoid", [x])
+    case("hard_sigmoid other", [x], alpha=0.3, beta=0.4)
+    symbol = mx.sym.LeakyReLU(mx.sym.Variable("x"), act_type="rrelu", lower_bound=0.2, upper_bound=0.5)
+    network("LeakyReLU rrelu", symbol[0], {"x": x})
+    for kind in ("leaky", "elu", "selu", "gelu"):
+        case(f"LeakyReLU {kind}", [x], act_type=kind)
+        case(f"LeakyReLU {kind} other", [x], act_type=kind, slope=0.1)
+    case("LeakyReLU prelu", [noise(2, 3, 4, 2), W(noise(3))], act_type="prelu")
+    case("LeakyReLU prelu one", [noise(2, 3, 4, 2), W(noise(1))], act_type="prelu")
+    case("LeakyReLU prelu matrix", [noise(2, 3), W(noise(3, seed=1))], act_type="prelu")
+    for kind in ("softmax", "softmin", "log_softmax"):
+        case(kind, [x])
+        case(f"{kind} axis", [x], axis=1, temperature=0.7)
+    case("SoftmaxActivation", [noise(2, 4)])
+    case("SoftmaxActivation channel", [noise(2, 3, 4, 2)], mode="channel")
     for title, how in (
         ("samples", {}),
         ("channels", {"multi_output": True}),
@@ -69,18 +176,179 @@ def activations():
     ):
         symbol = mx.sym.SoftmaxOutput(mx.sym.Variable("x"), name="softmax", grad_scale=2, ignore_label=1, **how)
         network(f"SoftmaxOutput {title}", symbol, {"x": x})
+    for kind in ("LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"):
+        network(kind, getattr(mx.sym, kind)(mx.sym.Variable("x"), name="loss", grad_scale=2), {"x": x})
+    network("SVMOutput", mx.sym.SVMOutput(mx.sym.Variable("x"), name="loss"), {"x": noise(3, 4)})
+    for kind in ("BlockGrad", "_copy", "make_loss", "Dropout"):
+        case(kind, [x])
+    case("MakeLoss", [x], grad_scale=2.0, normalization="batch")
+    for dtype in ("float64", "float16", "int32", "uint8", "int8", "int64", "bool"):
+        case(f"Cast {dtype}", [np.abs(x)], dtype=dtype)
+    case("Cast float32", [np.arange(6, dtype=np.int32)], dtype="float32")
+    case("amp_cast", [x], dtype="float16")
 
 
 def elements():
     a, b = noise(2, 3, 4), noise(2, 3, 4, seed=1)
-    for kind in ("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div"):
-        case(kind, [a, b])
+    a[0, 0] = b[0, 0]
+    a[0, 1, :2] = 0
+    b[0, 1, 1:3] = 0
+    whole = np.array([-7, 6, 5, 0, 8, 3], np.int32), np.array([2, -4, 3, 2, 3, 3], np.int32)
+    for names in SAME_SHAPES.split():
+        left, right = (np.abs(a) + F(0.1), np.abs(b) + F(0.1)) if names in ("_power", "elemwise_div") else (a, b)
+        case(names, [left, right])
+        if names not in ("_hypot", "_power"):
+            case(f"{names} int32", [*whole])
+    for name in OF_TWO.split():
+        left, right = noise(2, 1, 4), np.abs(noise(3, 1, seed=1)) + F(0.1)
+        left[0, 0, :2] = right[:2, 0]
+        if name == "power":
+            left = np.abs(left)
+        case(f"broadcast_{name}", [left, right[None]])
+        kind = {"add": "_plus", "sub": "_minus"}.get(name, f"_{name}") + "_scalar"
+        case(kind, [left], scalar=float(left[0, 0, 0]))
+        if name not in ("hypot", "power", "div"):
+            case(f"{kind} int32", [whole[0]], scalar=3)
+        case(
+            f"{kind} zero",
+            [np.abs(left) if name in ("power", "div") else left],
+            scalar=0.5 if name == "div" else 0,
+        )
+    for kind in ("_rminus_scalar", "_rdiv_scalar", "_rpower_scalar", "_rmod_scalar"):
+        case(kind, [np.abs(a) + F(0.1)], scalar=2.5)
+    case("add_n", [a, b, noise(2, 3, 4, seed=2)])
+    x = noise(2, 3, 4, scale=2)
+    for kind in OF_ONE.split():
+        case(kind, [x])
+    halves = np.arange(-3, 3.5, 0.5).astype(F)
+    for kind in ("round", "rint", "fix", "sign", "logical_not"):
+        case(f"{kind} halves", [halves])
+    for kind in ("reciprocal", "sqrt", "rsqrt", "log", "log2", "log1p"):
+        case(kind, [np.abs(x) + F(0.1)])
+    for kind in ("arcsin", "arccos"):
+        case(kind, [np.tanh(x)])
+    case("smooth_l1", [x], scalar=1.0)
+    case("smooth_l1 other", [x], scalar=3.0)
+    case("clip", [x], a_min=-0.5, a_max=1.5)
+
+
+def reductions():
+    x = noise(2, 3, 4)
+    for kind in ("sum", "mean", "prod", "max", "min"):
+        case(kind, [x])
+        for title, how in (
+            ("axis", {"axis": 1}), ("axes", {"axis": (0, 2), "keepdims": True}), ("negative", {"axis": -1}),
+            ("exclude", {"axis": 1, "exclude": True}), ("all keepdims", {"keepdims": True}),
+            ("none", {"axis": ()}), ("every axis", {"axis": (0, 1, 2)}),
+        ):  # fmt: skip
+            case(f"{kind} {title}", [x], **how)
+    case("sum int32", [np.arange(6, dtype=np.int32).reshape(2, 3)], axis=0)
+    for order in (1, 2):
+        case(f"norm {order}", [x], ord=order)
+        case(f"norm {order} axis", [x], ord=order, axis=1, keepdims=True)
+    ties = np.array([[1, 3, 3, 0], [2, 2, 1, 2]], F)
+    for kind in ("argmax", "argmin"):
+        case(kind, [x])
+        case(f"{kind} ties", [ties], axis=1)
+        case(f"{kind} keepdims", [x], axis=-1, keepdims=True)
+        case(f"{kind} vector", [noise(5)], axis=0)
+    case("argmax_channel", [noise(3, 4)])
+    for kind in ("indices", "value", "mask", "both"):
+        case(f"topk {kind}", [x], k=2, ret_typ=kind)
+        case(f"topk {kind} ascending", [x], k=2, ret_typ=kind, axis=1, is_ascend=True)
+    case("topk all", [x], k=0, ret_typ="value")
+    case("topk flat", [x], k=3, axis=None, ret_typ="both", dtype="int32")
+    for kind in ("sort", "argsort"):
+        case(kind, [x])
+        case(f"{kind} descending", [x], axis=0, is_ascend=False)
+        case(f"{kind} flat", [x], axis=None)
 
 
 def shapes():
-    case("Flatten", [noise(2, 3, 4)])
-    case("Concat", [noise(2, 3, 4), noise(2, 1, 4), noise(2, 2, 4)])
-    case("Concat last axis", [noise(2, 3, 4), noise(2, 3, 1)], dim=-1)
+    x, y = noise(2, 3, 4), noise(2, 3, 4, 5)
+    case("Flatten", [x])
+    case("Concat", [x, noise(2, 1, 4), noise(2, 2, 4)])
+    case("Concat last axis", [x, noise(2, 3, 1)], dim=-1)
+    for i, shape in enumerate(((6, 4), (0, -1), (4, 0, -1), (-2,), (0, -3), (-3, 4), (-1, 2, 3), (0, 0, 0, 1),
+                               (-4, 1, 2, -2), (-4, 2, -1, -2), (0, -4, -1, 3, -2), (-3, -2), (24,))):  # fmt: skip
+        case(f"Reshape {i}", [x], shape=shape)
+    for i, shape in enumerate(((-1, 0), (0, -1), (-3, 0), (0, 2, -1), (-2,), (-1, 2, 2))):
+        case(f"Reshape reverse {i}", [x], shape=shape, reverse=True)
+    case("Reshape target", [x], target_shape=(2, 0))
+    case("Reshape target highest", [x], target_shape=(0, 0), keep_highest=True)
+    case("reshape_like", [x, noise(6, 4)])
+    case("transpose", [y])
+    case("transpose axes", [y], axes=(0, 2, 3, 1))
+    case("SwapAxis", [y], dim1=1, dim2=3)
+    case("expand_dims", [x], axis=1)
+    case("expand_dims last", [x], axis=-1)
+    for title, how in (("all", {}), ("one", {"axis": 1}), ("two", {"axis": (1, -1)})):
+        case(f"squeeze {title}", [noise(2, 1, 3, 1)], **how)
+    for title, how in (
+        ("plain", {"begin": (0, 1, 1), "end": (2, 3, 3)}), ("short", {"begin": (1,), "end": (2,)}),
+        ("none", {"begin": (None, 1), "end": (None, None)}), ("negative", {"begin": (0, -2), "end": (2, -1)}),
+        ("step", {"begin": (0, 2, 0), "end": (2, None, 4), "step": (1, -1, 3)}),
+    ):  # fmt: skip
+        case(f"slice {title}", [x], **how)
+    for title, how in (("plain", (1, 0, 2)), ("none", (-1, 1, None)), ("negative", (2, -3, -1))):
+        case(f"slice_axis {title}", [x], axis=how[0], begin=how[1], end=how[2])
+    case("slice_like", [x, noise(1, 2, 3)])
+    case("slice_like axes", [x, noise(1, 2, 3)], axes=(0, -1))
+    case("SliceChannel", [noise(2, 6, 4)], num_outputs=3)
+    case("SliceChannel squeeze", [x], num_outputs=4, axis=-1, squeeze_axis=True)
+    case("stack", [x, x + 1, x + 2], axis=1, num_args=3)
+    case("tile", [x], reps=(2, 1, 3))
+    case("tile more", [x], reps=(2, 1, 1, 2))
+    case("tile less", [x], reps=(3,))
+    case("repeat", [x], repeats=2, axis=1)
+    case("repeat flat", [x], repeats=3)
+    case("reverse", [x], axis=1)
+    case("reverse axes", [x], axis=(0, 2))
+    case("broadcast_to", [noise(1, 3, 1)], shape=(2, 0, 4))
+    case("broadcast_axis", [noise(1, 3, 1)], axis=(0, 2), size=(2, 4))
+    case("broadcast_axis one", [noise(1, 3, 1)], axis=2, size=4)
+    case("broadcast_like", [noise(1, 3, 1), x])
+    case("zeros_like", [x])
+    case("ones_like", [x])
+    case("_contrib_arange_like", [x])
+    case("_contrib_arange_like axis", [x], axis=1, start=2.0, step=0.5)
+    a = mx.sym.Variable("x")
+    sources = {
+        "_zeros": mx.sym.zeros((2, 3)), "_ones": mx.sym.ones((2, 3)),
+    }  # fmt: skip
+    for title, source in sources.items():
+        network(title, mx.sym.broadcast_add(a, source), {"x": noise(2, 3)})
+
+
+def selection():
+    x = noise(3, 4, 2)
+    indices = np.array([[0, 2], [1, 1]], F)
+    case("take", [x, indices])
+    case("take int", [x, indices.astype(np.int32)])
+    case("take clip", [x, np.array([-1, 5, 2], F)], axis=1)
+    case("take wrap", [x, np.array([-1, 5, 2], F)], axis=1, mode="wrap")
+    case("Embedding", [np.array([[0, 4], [2, 9]], F), W(noise(5, 3))], input_dim=5, output_dim=3)
+    case("pick", [noise(3, 4), np.array([0, 3, 2], F)])
+    case("pick axis", [noise(3, 4), np.array([0, 1, 2, 5], F)], axis=0, keepdims=True)
+    case("pick wrap", [noise(3, 4), np.array([0, -1, 6], F)], mode="wrap")
+    case("gather_nd", [x, np.array([[0, 1, 2], [3, 0, 1]], F)])
+    case("gather_nd full", [x, np.array([[[0, 1]], [[3, 0]], [[1, 1]]], np.int32)])
+    case("one_hot", [np.array([1, 0, 3, -1, 4], F)], depth=4)
+    case("one_hot values", [np.array([[1, 0], [2, 1]], F)], depth=3, on_value=2, off_value=-1, dtype="int32")
+    case("where", [(noise(3, 4) > 0).astype(F), noise(3, 4, seed=1), noise(3, 4, seed=2)])
+    case("where rows", [np.array([1, 0, 2], F), noise(3, 4, seed=1), noise(3, 4, seed=2)])
+
+
+def recurrent():
+    for mode, gates in (("rnn_relu", 1), ("rnn_tanh", 1), ("lstm", 4), ("gru", 3)):
+        for title, layers, both, outputs in (("one", 1, False, False), ("two", 2, True, True)):
+            size, width, directions = 4, 3, 1 + both
+            count = sum(
+                directions * gates * size * (w + size + 2) for w in [width, *[directions * size] * (layers - 1)]
+            )
+            states = [noise(layers * directions, 2, size, seed=i) for i in range(1 + (mode == "lstm"))]
+            case(f"RNN {mode} {title}", [noise(5, 2, width), W(noise(count, scale=0.5)), *states], mode=mode,
+                 state_size=size, num_layers=layers, bidirectional=both, state_outputs=outputs, p=0.5)  # fmt: skip
 
 
 def networks():
@@ -112,6 +380,9 @@ def trained(name, symbol, inputs):
 
 
 if __name__ == "__main__":
-    for make in (windows, matrices, activations, elements, shapes, networks):
+    for make in (
+        windows, transposed, resizing, normalization, matrices, activations, elements, reductions, shapes,
+        selection, recurrent, networks,
+    ):  # fmt: skip
         make()
     save(Path(__file__).with_name("operators.npz"))

@@ -71,18 +71,22 @@ def network(name, symbol, inputs, weights=None, auxiliary=None, text=None):
 
 def case(name, inputs, auxiliary=(), **attributes):
     """Add a case of one operator. The first word of its name is the operator; further words tell cases apart."""
-    kind = name.split()[0]
+    kind = name.split()[-1] if name.startswith("float64") else name.split()[0]
     variables, given, weights = [], {}, {}
     for i, x in enumerate(inputs):
         (weights if isinstance(x, Weights) else given)[f"in{i}"] = (
             x.array if isinstance(x, Weights) else np.asarray(x)
         )
-        variables.append(mx.sym.Variable(f"in{i}"))
-    states = {f"aux{i}": np.asarray(x) for i, x in enumerate(auxiliary)}
-    variables += [mx.sym.Variable(n) for n in states]
-    owner = next(m for m in (mx.sym, mx.sym._internal, mx.sym.contrib, mx.sym.linalg) if hasattr(m, kind))
-    symbol = getattr(owner, kind)(*variables, name="op", **attributes)
-    return network(name, symbol, given, weights, states)
+        dtype = {} if isinstance(x, Weights) or np.asarray(x).dtype == F else {"dtype": np.asarray(x).dtype}
+        variables.append(mx.sym.Variable(f"in{i}", **dtype))
+    homes = {"_contrib_": mx.sym.contrib, "_linalg_": mx.sym.linalg, "_": mx.sym._internal, "": mx.sym}
+    prefix = next(
+        p for p in homes if kind.startswith(p) and hasattr(homes[p], kind[len(p) :] if len(p) > 1 else kind)
+    )
+    symbol = getattr(homes[prefix], kind[len(prefix) :] if len(prefix) > 1 else kind)(
+        *variables, name="op", **attributes
+    )
+    return network(name, symbol, given, weights, dict(zip(symbol.list_auxiliary_states(), auxiliary)))
 
 
 def save(path):

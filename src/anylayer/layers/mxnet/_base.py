@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from anylayer.layer import Array, Field, Layer, Node, Registry, attribute, need
+from anylayer.layer import Array, Enum, Field, Layer, Node, Registry, attribute, need
 from anylayer.layers import _table
 from anylayer.layers._table import OperatorType
 from anylayer.network import Function
@@ -14,8 +14,10 @@ from anylayer.network import Function
 FLAG = attribute("bool", False)
 INT = attribute("int32")
 INTS = attribute("int32", (), repeated=True)
+ANY = attribute("any", None)
+DTYPE = attribute(Enum("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"), "float32")
 SOURCE = "Source: src/operator/{} of MXNet."
-_IGNORED = frozenset(("workspace", "cudnn_tune", "cudnn_off", "num_args"))
+_IGNORED = frozenset(("workspace", "cudnn_tune", "cudnn_off", "num_args", "ctx"))
 """Attributes of memory and devices, and the number of inputs, which the inputs themselves give."""
 
 
@@ -25,17 +27,20 @@ class MXNetLayer(Layer):
     message = "attrs"
     training: ClassVar[frozenset[str]] = frozenset()
     """Further attributes on which only training depends."""
+    neutral: ClassVar[Mapping[str, object]] = {}
+    """Attributes that are not supported, with the value at which they have no effect."""
     data_inputs: ClassVar[int | None] = None
     """How many inputs are data, where the inputs after them are labels, which only the loss reads."""
     input_names: ClassVar[tuple[str, ...]] = ()
     """The names of all inputs, where files of before version 0.9 leave the last ones out."""
 
     def prepare(self, node: Node, dialect: str | None) -> None:
-        attrs = {}
+        attrs, ignored = {}, _IGNORED | self.training | {*self.neutral}
         for name, value in node.params.get("attrs", {}).items():
-            declared = self.fields.get(name)
+            declared, needed = self.fields.get(name), self.neutral.get(name, value)
+            need(value == needed, f"{name}={value} is not supported, only {name}={needed}")
             is_absent = value is None and declared is not None and declared.kind != "any"
-            if not is_absent and (declared is not None or name not in _IGNORED | self.training):
+            if not is_absent and (declared is not None or name not in ignored):
                 attrs[name] = value
         super().prepare(replace(node, params={"attrs": attrs}), dialect)
 
@@ -54,10 +59,19 @@ def need_one_dtype(self: Layer, *xs: Array | None) -> None:
     need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
 
 
+def any_dtypes(self: Layer, *xs: Array | None) -> None:
+    """Take inputs of any dtypes."""
+
+
+def same_as(kind: str) -> OperatorType:
+    """Return the row of an operation of TensorFlow, for an operator that computes the same."""
+    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
+    return entry
+
+
 def of_tensorflow(kind: str) -> Function:
     """Return the function of an operation of TensorFlow."""
-    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
-    return entry.function
+    return same_as(kind).function
 
 
 def training(names: str) -> dict[str, frozenset[str]]:

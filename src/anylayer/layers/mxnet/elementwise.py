@@ -1,12 +1,16 @@
-"""Functions of elements: arithmetic, comparisons, casts."""
+"""Functions of elements: arithmetic, comparisons, functions of one array."""
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from anylayer.layer import Array, Layer, need
-from anylayer.layers._table import computes
-from anylayer.layers.mxnet._base import need_one_dtype, operators
+from anylayer.layer import Array, Layer, attribute, need
+from anylayer.layers._arrays import round_half_away
+from anylayer.layers._table import OperatorType, computes, row
+from anylayer.layers.mxnet._base import ANY, SOURCE, need_one_dtype, of_tensorflow, operators, same_as
+from anylayer.network import Function
 
 
 def _need_one_type(self: Layer, *xs: Array) -> None:
@@ -15,13 +19,128 @@ def _need_one_type(self: Layer, *xs: Array) -> None:
     need(all(shape == shapes[0] for shape in shapes), f"all inputs must have one shape, got {shapes}")
 
 
+def _as_inputs(function: Function) -> Function:
+    """Return a function of two arrays with results in their dtype, such as 1.0 for true."""
+
+    @functools.wraps(function)
+    def compute(a: Array, b: Array) -> Array:
+        y: Array = function(a, b).astype(a.dtype)
+        return y
+
+    return compute
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    zero = b == 0
+    return np.where(zero, np.zeros((), a.dtype), np.mod(a, np.where(zero, np.ones((), b.dtype), b)))
+
+
+_OF_TWO: dict[str, tuple[str, Function]] = {
+    "plus": ("a + b", np.add),
+    "minus": ("a - b", np.subtract),
+    "mul": ("a * b", np.multiply),
+    "div": ("a / b", lambda a, b: of_tensorflow("Div")(a, b)),
+    "mod": ("the remainder of a / b, with the sign of b, or 0 where b is 0", _remainder),
+    "power": ("a to the power of b", np.power),
+    "maximum": ("the larger of a and b", np.maximum),
+    "minimum": ("the smaller of a and b", np.minimum),
+    "hypot": ("sqrt(a * a + b * b)", lambda a, b: np.sqrt(a * a + b * b)),
+    "equal": ("1 where a == b, else 0", np.equal),
+    "not_equal": ("1 where a != b, else 0", np.not_equal),
+    "greater": ("1 where a > b, else 0", np.greater),
+    "greater_equal": ("1 where a >= b, else 0", np.greater_equal),
+    "lesser": ("1 where a < b, else 0", np.less),
+    "lesser_equal": ("1 where a <= b, else 0", np.less_equal),
+    "logical_and": ("1 where neither a nor b is 0, else 0", np.logical_and),
+    "logical_or": ("0 where a and b are 0, else 1", np.logical_or),
+    "logical_xor": ("1 where one of a and b is 0, else 0", np.logical_xor),
+}
+_REVERSED = {"minus": "b - a", "div": "b / a", "power": "b to the power of a", "mod": "the remainder of b / a"}
+_OTHER = {"plus": "add", "minus": "sub", "mul": "mul", "div": "div"}
+"""Further names: elemwise_add, _add, broadcast_add."""
+
+
+def _of_number(what: str, function: Function, is_reversed: bool = False) -> OperatorType:
+    """Return the row of a function of an array a and a number b."""
+    compute = _as_inputs(function)
+
+    def with_number(x: Array, scalar: float) -> Array:
+        fits = x.dtype.kind == "f" or scalar == int(scalar)
+        need(fits, f"scalar={scalar} with an array of {x.dtype} is not supported")
+        number = np.asarray(scalar).astype(x.dtype)
+        y: Array = compute(number, x) if is_reversed else compute(x, number)
+        return y
+
+    source = "tensor/elemwise_binary_scalar_op_basic.cc"
+    what = f"Compute {what} for a number b, the attribute scalar."
+    return row(what, with_number, source, body={"is_int": ANY}, scalar=attribute("double"))
+
+
+def _names(name: str) -> str:
+    """Return the names for inputs of one shape: "_not_equal _Not_Equal", "_plus _Plus elemwise_add _add"."""
+    other = _OTHER.get(name)
+    more = f" elemwise_{other}" + f" _{other}" * (other != name) if other else ""
+    return f"_{name} _{name.title()}{more}"
+
+
+def _number_names(name: str, prefix: str = "") -> str:
+    """Return the names for a number: "_not_equal_scalar _NotEqualScalar"."""
+    return f"_{prefix}{name}_scalar _{prefix.title()}{name.title().replace('_', '')}Scalar"
+
+
+_TWO = {name: computes(what, _as_inputs(function)) for name, (what, function) in _OF_TWO.items()}
 operators(
     {
-        "elemwise_add _plus _Plus _add _grad_add": computes("a + b", np.add, "elemwise_binary_op_basic.cc"),
-        "elemwise_sub _minus _Minus _sub": computes("a - b", np.subtract, "elemwise_binary_op_basic.cc"),
-        "elemwise_mul _mul _Mul": computes("a * b", np.multiply, "elemwise_binary_op_basic.cc"),
-        "elemwise_div _div _Div": computes("a / b", np.true_divide, "elemwise_binary_op_basic.cc"),
+        **{f"broadcast_{_OTHER.get(name, name)}": entry for name, entry in _TWO.items()},
+        **{f"broadcast_{name}": _TWO[name] for name in ("plus", "minus")},
     },
-    "a and b have one shape and dtype.\n    Source: src/operator/tensor/{} of MXNet.",
-    check=_need_one_type,
+    "a and b have one dtype, and their shapes broadcast as in NumPy.\n    "
+    + SOURCE.format("tensor/elemwise_binary_broadcast_op_basic.cc"),
 )
+operators(
+    {
+        **{_names(name): entry for name, entry in _TWO.items()},
+        "_grad_add": _TWO["plus"],
+        "add_n ElementWiseSum": computes("the sum of all inputs", lambda *xs: of_tensorflow("AddN")(*xs)),
+    },
+    "The inputs have one shape and one dtype.\n    " + SOURCE.format("tensor/elemwise_binary_op_basic.cc"),
+    _need_one_type,
+)
+operators(
+    {_number_names(name): _of_number(*pair) for name, pair in _OF_TWO.items()}
+    | {_number_names(name, "r"): _of_number(what, _OF_TWO[name][1], True) for name, what in _REVERSED.items()}
+)
+
+
+def _smooth_l1(x: Array, scalar: float) -> Array:
+    square, size, half = x.dtype.type(scalar * scalar), np.abs(x), x.dtype.type(0.5)
+    y: Array = np.where(size < 1 / square, half * square * x * x, size - half / square)
+    return y
+
+
+_FUNCTIONS = {
+    "abs": "Abs", "sign": "Sign", "negative": "Neg", "reciprocal": "Reciprocal", "square": "Square",
+    "sqrt": "Sqrt", "rsqrt": "Rsqrt",
+    "exp": "Exp", "expm1": "Expm1", "log": "Log", "log1p": "Log1p", "sin": "Sin", "cos": "Cos",
+    "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "floor": "Floor", "ceil": "Ceil", "erf": "Erf", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh",
+    "softsign": "Softsign", "zeros_like": "ZerosLike", "ones_like": "OnesLike",
+}  # fmt: skip
+operators(
+    {
+        **{name: same_as(kind) for name, kind in _FUNCTIONS.items()},
+        "cbrt": computes("the cube root of x", np.cbrt),
+        "log2": computes("the binary logarithm of x", np.log2),
+        "trunc fix": computes("x, rounded towards 0 to an integer", np.trunc),
+        "round": computes("x, rounded to the nearest integer, halves away from 0", round_half_away),
+        "rint": computes("x, rounded to the nearest integer, halves down",
+            lambda x: np.ceil(x - x.dtype.type(0.5))),
+        "logical_not": computes("1 where x is 0, else 0", lambda x: (x == 0).astype(x.dtype)),
+        "smooth_l1": row("Compute (s * x)^2 / 2 where |x| < 1 / s^2, else |x| - 0.5 / s^2; s is scalar.",
+            _smooth_l1, scalar=attribute("double", 1.0)),
+        "clip": row("Clip x to the interval from a_min to a_max.",
+            lambda x, a_min, a_max: np.clip(x, x.dtype.type(a_min), x.dtype.type(a_max)),
+            a_min=attribute("double"), a_max=attribute("double")),
+    },
+    "The output has the shape of the input.\n    " + SOURCE.format("tensor/elemwise_unary_op_basic.cc"),
+)  # fmt: skip

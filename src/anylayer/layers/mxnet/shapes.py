@@ -1,19 +1,183 @@
-"""Operators that reshape, rearrange, select, repeat and pad."""
+"""Operators that reshape, rearrange, slice and repeat, and those that make arrays."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from anylayer.layer import attribute
-from anylayer.layers._arrays import concatenate
+import numpy as np
+
+from anylayer.layer import Array, attribute, field, need
+from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape
+from anylayer.layers._arrays import concatenate, split, squeeze, transpose, unsqueeze
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import operators
+from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, operators
 
+Ints = int | Sequence[int] | None
+Limits = Sequence[int | None] | None
+
+
+def _reshape(
+    x: Array, shape: Sequence[int], reverse: bool, target_shape: Sequence[int], keep_highest: bool
+) -> Array:
+    if not shape and target_shape:  # before version 0.9
+        sizes = [-1 if d == 0 else d for d in target_shape]
+        return reshape(x, [x.shape[0], *sizes[1:]] if keep_highest else sizes, "target_shape")
+    need(shape, "parameter 'shape' is missing")
+    return reshape(x, _target(x.shape, [*shape], -1 if reverse else 1), "shape")
+
+
+def _target(sizes: Sequence[int], codes: list[int], order: int) -> list[int]:
+    """Return the sizes that codes state, read in an order: 0 copies a size, -1 is the rest, -2 copies all further
+    sizes, -3 merges two sizes, and -4 splits one into the two that follow."""
+    rest, ahead = [*sizes][::order], codes[::order]
+    target: list[int] = []
+
+    def next_of(values: list[int]) -> int:
+        need(values, f"shape {codes} does not fit an array of shape {tuple(sizes)}")
+        return values.pop(0)
+
+    while ahead:
+        code = ahead.pop(0)
+        need(code >= -4, f"shape has the unknown code {code}")
+        if code == -2:
+            target += rest
+            rest = []
+        elif code == -4:
+            whole, parts = next_of(rest), [next_of(ahead), next_of(ahead)]
+            divisor = max(parts) if -1 in parts else parts[0] * parts[1]
+            need(divisor > 0 and whole % divisor == 0, f"shape {codes} splits {whole} into {parts}")
+            target += [whole // divisor if part == -1 else part for part in parts]
+        elif code in (0, -3):
+            target.append(next_of(rest) * (1 if code == 0 else next_of(rest)))
+        else:
+            target.append(code)
+            rest = rest[1:]
+    return target[::order]
+
+
+def _as_list(value: Ints) -> list[int]:
+    """Return an attribute that is a number, a list or None as a list."""
+    return [] if value is None else [value] if isinstance(value, int) else [*value]
+
+
+def _slice(x: Array, begin: Limits, end: Limits, step: Limits) -> Array:
+    first, last, by = ([*limits] if limits else [] for limits in (begin, end, step))
+    by += [None] * (len(first) - len(by))
+    fits = len(first) == len(last) == len(by) <= len(x.shape) and 0 not in by
+    need(fits, f"begin {first}, end {last} and step {by} do not fit a shape {tuple(x.shape)}")
+    y: Array = x[tuple(map(slice, first, last, by))]
+    return y
+
+
+def _slice_axis(x: Array, axis: int, begin: int, end: int | None) -> Array:
+    y: Array = x[(slice(None),) * axis_of(axis, len(x.shape)) + (slice(begin, end),)]
+    return y
+
+
+def _slice_like(x: Array, like: Array, axes: Sequence[int]) -> Array:
+    over = axes_of(axes, len(x.shape)) or range(len(x.shape))
+    for axis in over:
+        fits = axis < len(like.shape) and like.shape[axis] <= x.shape[axis]
+        need(fits, f"axis {axis} of {tuple(x.shape)} is shorter than that of {tuple(like.shape)}")
+    y: Array = x[tuple(slice(0, like.shape[i]) if i in over else slice(None) for i in range(len(x.shape)))]
+    return y
+
+
+def _parts(x: Array, *, num_outputs: int, axis: int, squeeze_axis: bool, outputs: int) -> list[Array]:
+    axis = axis_of(axis, len(x.shape))
+    parts = split(x, axis, num_outputs, "num_outputs")[:outputs]
+    return [squeeze(part, [axis]) for part in parts] if squeeze_axis else parts
+
+
+def _broadcast(x: Array, sizes: Sequence[int]) -> Array:
+    need_sizes(sizes)
+    fits = len(sizes) == len(x.shape) and all(d in (1, n) for d, n in zip(x.shape, sizes))
+    need(fits, f"shape {tuple(x.shape)} does not broadcast to {tuple(sizes)}")
+    return np.broadcast_to(x, tuple(sizes))
+
+
+def _broadcast_axes(x: Array, axis: Ints, size: Ints) -> Array:
+    new = dict(zip(axes_of(_as_list(axis), len(x.shape)), _as_list(size)))
+    return _broadcast(x, [new.get(i, d) for i, d in enumerate(x.shape)])
+
+
+def _tile(x: Array, reps: Sequence[int]) -> Array:
+    more = len(reps) - len(x.shape)
+    need_sizes([a * b for a, b in zip((*(1,) * more, *x.shape), (*(1,) * -more, *reps))])
+    return np.tile(x, tuple(reps))
+
+
+def _repeat(x: Array, repeats: int, axis: int | None) -> Array:
+    flat, over = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, len(x.shape)))
+    need(repeats >= 1, f"repeats must be at least 1, got {repeats}")
+    need_sizes([repeats * d if i == over else d for i, d in enumerate(flat.shape)])
+    return np.repeat(flat, repeats, axis=over)
+
+
+def _constant(shape: Sequence[int], value: float, dtype: str) -> Array:
+    need_sizes(shape)
+    return np.full(tuple(shape), value, dtype)
+
+
+def _arange_like(x: Array, start: float, step: float, repeat: int, axis: int | None) -> Array:
+    shape = tuple(x.shape) if axis is None else (x.shape[axis_of(axis, len(x.shape))],)
+    numbers = np.arange(math.prod(shape)) // repeat
+    return (start + numbers * step).astype(x.dtype).reshape(shape)
+
+
+_MATRIX, _VALUE, _INIT = "tensor/matrix_op.cc", "tensor/broadcast_reduce_op_value.cc", "tensor/init_op.cc"
+_ZERO, _ONE = attribute("int32", 0), attribute("int32", 1)
+_START, _STEP = attribute("double", 0.0), attribute("double", 1.0)
 operators(
     {
         "Flatten flatten": row("Reshape to (N, values of a sample).",
-            lambda x: x.reshape(x.shape[0], math.prod(x.shape[1:])), "tensor/matrix_op.cc"),
-        "Concat concat": row("Concatenate arrays along axis dim.", lambda *xs, dim: concatenate(xs, dim, "dim"),
-            "nn/concat.cc", dim=attribute("int32", 1)),
+            lambda x: x.reshape(x.shape[0], math.prod(x.shape[1:])), _MATRIX),
+        "Reshape reshape": row("Reshape an array, in C order.", _reshape, _MATRIX,
+            "In shape, 0 copies a size, -1 is the rest, -2 copies all further sizes, -3 merges two sizes, and -4 "
+            "splits one into the two that follow. With reverse, this is read from the last axis on.",
+            shape=INTS, reverse=FLAG, target_shape=INTS, keep_highest=FLAG),
+        "reshape_like": row("Reshape to the shape of a second array.",
+            lambda x, like: reshape(x, like.shape, "the shape of the second input"),
+            "tensor/elemwise_unary_op_basic.cc"),
+        "transpose": row("Permute the axes, or reverse them.",
+            lambda x, axes: transpose(x, axes or range(len(x.shape))[::-1], "axes"), _MATRIX, axes=INTS),
+        "SwapAxis swapaxes": row("Swap two axes.",
+            lambda x, dim1, dim2: x.swapaxes(*(axis_of(d, len(x.shape)) for d in (dim1, dim2))), "swapaxis.cc",
+            dim1=_ZERO, dim2=_ZERO),
+        "expand_dims": row("Add an axis of size 1.", lambda x, axis: unsqueeze(x, [axis], "axis"), _MATRIX,
+            axis=INT),
+        "squeeze": row("Remove axes of size 1, or all of them.",
+            lambda x, axis: squeeze(x, axes_of(_as_list(axis), len(x.shape))), _MATRIX, axis=ANY),
+        "slice crop": row("Compute x[begin:end:step, ...] in NumPy's notation.", _slice, _MATRIX,
+            begin=attribute("any"), end=attribute("any"), step=ANY),
+        "slice_axis": row("Compute x[begin:end] along an axis.", _slice_axis, _MATRIX, axis=INT, begin=INT,
+            end=ANY),
+        "slice_like": row("Cut axes to the sizes of a second array.", _slice_like, _MATRIX, axes=INTS),
+        "SliceChannel split": row("Split an array into num_outputs equal parts along an axis.", _parts,
+            "slice_channel.cc", num_outputs=INT, axis=_ONE, squeeze_axis=FLAG),
+        "Concat concat _rnn_param_concat": row("Concatenate arrays along axis dim.",
+            lambda *xs, dim: concatenate(xs, dim, "dim"), "nn/concat.cc", dim=_ONE),
+        "stack": row("Stack arrays of one shape along a new axis.", lambda *xs, axis: np.stack(xs, axis=axis),
+            _MATRIX, axis=_ZERO),
+        "tile": row("Repeat an array along each axis.", _tile, _MATRIX, reps=INTS),
+        "repeat": row("Repeat each element along an axis, or of the flat array.", _repeat, _MATRIX, repeats=INT,
+            axis=ANY),
+        "reverse flip": row("Reverse the order along axes.",
+            lambda x, axis: np.flip(x, tuple(axes_of(_as_list(axis), len(x.shape)))), _MATRIX,
+            axis=attribute("any")),
+        "broadcast_to": row("Broadcast to a shape, in which 0 copies a size.",
+            lambda x, shape: _broadcast(x, [n or d for d, n in zip(x.shape, shape)]), _VALUE, shape=INTS),
+        "broadcast_axis broadcast_axes": row("Broadcast axes of size 1 to sizes.", _broadcast_axes, _VALUE,
+            axis=ANY, size=ANY),
+        "broadcast_like": row("Broadcast to the shape of a second array.",
+            lambda x, like: _broadcast(x, like.shape), _VALUE),
+        "_zeros": row("Return zeros.", lambda *, shape, dtype: _constant(shape, 0, dtype), _INIT, shape=INTS,
+            dtype=DTYPE),
+        "_ones": row("Return ones.", lambda *, shape, dtype: _constant(shape, 1, dtype), _INIT, shape=INTS,
+            dtype=DTYPE),
+        "_contrib_arange_like": row("Return start, start + step, ... in the shape of x, or along an axis of it.",
+            _arange_like, _INIT, start=_START, step=_STEP, repeat=field(0, "int32", 1, least=1), axis=ANY),
     },
+    check=any_dtypes,
 )  # fmt: skip
