@@ -22,6 +22,8 @@ Array = NDArray[Any]
 DType = np.dtype[Any]
 Function = Callable[..., Any]
 Shape = tuple[int, ...]
+Steps = tuple[Array, Array, int]
+"""Of a quantized value: its scales and zero points, one of each or one per index of an axis, and this axis."""
 MAX_VALUES = 2**31 - 1
 """Values of one array, and so the largest size of an axis: engines and files count in int32."""
 MAX_RANK = 32
@@ -166,9 +168,10 @@ class Node:
     that Python spells differently ("0.10"); a key without a dot is the name of an attribute of an IR of 2018.
     `defaults` are values that a schema given with the network (--proto) declares for absent fields. `in_place`
     says that the file overwrites input 0. `settings` are the layer's fields besides `params` that change what it
-    computes, as the file spells them: for Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}. `layout` is the
-    order of axes of the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed"
-    where the layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class,
+    computes, as the file spells them: for Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}; for TFLite "steps",
+    the Steps of its inputs, of its outputs and of its blobs. `layout` is the order
+    of axes of the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the
+    layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class,
     where that is not the file's. `domain` and `version` are those of the operator set. `place` leads error
     messages:
     "deploy.prototxt:41: layer 'conv1' (Convolution)".

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anylayer
+from anylayer import ops
 from anylayer.corrections import corrected
 from anylayer.errors import EngineError
 from anylayer.tracing import record
@@ -52,6 +53,20 @@ def test_reduction_of_float64_before_an_operator(name: str, axis: Any) -> None:
     want = np.exp(getattr(x, name)(axis=axis) / 3)
     got = openvino(lambda x: np.exp(getattr(x, name)(axis=axis) / 3), x)
     assert got.dtype == want.dtype and np.allclose(got, want, 1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_reduction_before_a_step(axis: int) -> None:
+    x, scale = whole(-99, 99, 4, 5, 6, dtype=np.float32), np.float32(0.25)
+
+    def rounded(x: Any) -> Any:
+        return np.rint(x.max(axis=axis) / scale)
+
+    def quantized(x: Any) -> Any:
+        return ops.quantize_linear(x.max(axis=axis), np.float32(2), np.int8(3))
+
+    for function in (rounded, quantized):
+        assert np.array_equal(openvino(function, x), function(x))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, (1, 2)])

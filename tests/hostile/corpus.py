@@ -193,7 +193,7 @@ def _mxnet() -> Iterator[Sample]:
     """Yield a network for each operator, and some of several."""
     from tests.layers.mxnet.recorded import recorded
 
-    for one in recorded().values():
+    for one in (*recorded().values(), *recorded("detection").values()):
         files = {"m-symbol.json": one.symbol, "m.params": one.params}
         yield Sample("mxnet", files, "m-symbol.json", "m.params" if one.params else None)
 

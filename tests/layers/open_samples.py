@@ -108,14 +108,14 @@ def _mxnet(folder: Path) -> Iterator[Sample]:
     from tests.layers.mxnet.recorded import recorded
 
     types = Registry.of("mxnet").types()
-    for case in recorded().values():
-        if case.name.split()[0] in types and case.inputs:
+    for case in (*recorded().values(), *recorded("detection").values()):
+        if case.type in types and case.inputs:
             net = case.read(folder)
             for node in net.network.nodes:
                 node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
             shapes = {name: TensorType.of(x.shape, x.dtype) for name, x in case.inputs.items()}
             net = Net(replace(net.network, inputs={**shapes}), {})
-            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
+            yield Sample(case.type, net, [case.inputs[name] for name in net.network.inputs])
 
 
 def _tflite(folder: Path) -> Iterator[Sample]:
@@ -127,7 +127,7 @@ def _tflite(folder: Path) -> Iterator[Sample]:
         for node in net.network.nodes:
             node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
         if case.inputs:
-            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
+            yield Sample(case.type, net, [case.inputs[name] for name in net.network.inputs])
 
 
 def _tensorflow(folder: Path) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anylayer import ops
-from anylayer.errors import TraceError
+from anylayer.errors import LayerError, TraceError
 from anylayer.graph import Dim
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
@@ -312,6 +312,19 @@ def test_nms_matches_values_computed_by_hand() -> None:
     kept, count = ops.nms(BOXES, scores, max_per_class=2, iou_threshold=0.5, score_threshold=0.25)
     assert kept.tolist() == [[0, 0, 1], [0, 0, 3], [0, 1, 2], [-1, -1, -1]]
     assert count == 3
+
+
+def test_nms_returns_the_rows_that_the_caller_states() -> None:
+    scores = np.array([[[0.5, 0.9, 0.4, 0.9, 0.1, 0.1], [0.2, 0.1, 0.3, 0, 0, 0]]], np.float32)
+
+    def selected(boxes: Array, scores: Array, most: int = 5) -> tuple[Array, Array]:
+        return ops.nms(boxes, scores, max_per_class=4, iou_threshold=0.5, score_threshold=0.25, max_rows=most)
+
+    kept, count = selected(BOXES, scores)
+    assert kept.tolist() == [[0, 0, 1], [0, 0, 3], [0, 0, 2], [0, 1, 2], [-1, -1, -1]] and count == 4
+    agree(selected, BOXES, scores)
+    with pytest.raises(LayerError, match="NMS keeps 4 boxes, more than max_rows=3"):
+        selected(BOXES, scores, 3)
 
 
 def overlap(a: Array, b: Array) -> float:

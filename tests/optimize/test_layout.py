@@ -92,6 +92,8 @@ TALL = noise(4, seed=3)
         lambda y: ops.resize(y.transpose(FIRST), (12, 10), mode="nearest").transpose(LAST),
         lambda y: y.reshape(2, 30, 4).max(1).reshape(2, 1, 1, 4) + y,
         lambda y: y.reshape(2, 6, 5, 2, 2).max(3).repeat(2, axis=3),
+        lambda y: ops.dequantize_linear(ops.quantize_linear(y, f(0.5)), f(0.5)),
+        lambda y: ops.dequantize_linear(ops.quantize_linear(y, TALL**2 + f(1), axis=3), TALL**2 + f(1), axis=-1),
         lambda y: (y.reshape(2, 30, 4) * TALL).reshape(2, 6, 5, 4),
     ],
 )

@@ -167,3 +167,20 @@ def test_dilated_conv_between_two_convolutions(samples: int) -> None:
 def test_other_transposes_stay(function: Function) -> None:
     assert "Transpose" in rewritten(function, noise(3, 6), engine=None)
     check(function, noise(3, 6))
+
+
+def test_quantized_weights_are_transposed_as_integers() -> None:
+    integers = np.arange(-90, 90, dtype=np.int8).reshape(5, 3, 3, 4)
+    scale = np.abs(noise(5))
+
+    def function(x: Any) -> Any:
+        zeros = np.asarray(np.zeros((), np.int8), like=x)
+        w = ops.dequantize_linear(np.asarray(integers, like=x) + zeros, scale, axis=0)
+        return ops.conv(x.transpose(FIRST), w.transpose(0, 3, 1, 2))
+
+    x = noise(1, 6, 6, 4)
+    graph = simplify(traced(function, x))
+    weights = next(o for o in graph.ops if o.op == "DequantizeLinear")
+    assert weights.first.const is not None
+    np.testing.assert_array_equal(weights.first.const, integers.transpose(0, 3, 1, 2))
+    assert kinds(graph) == ["Conv", "DequantizeLinear", "Transpose"]

@@ -92,13 +92,14 @@ def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
 
 @rule(*REDUCTIONS, kind="must", targets=("openvino",))
 def _prevent_fusion(new: Corrector, o: Op) -> list[Value] | None:
-    """Put a maximum with the lowest value after a reduction of integers or float64.
+    """Put a maximum with the lowest value after a reduction of integers or float64, or before a step.
 
     OpenVINO fuses a reduction along axis 1 or 2 of three with the operator after it, and then computes that
     operator for the first row only.
     """
     out = o.outputs[0]
-    if o.inputs[0] is None or not (out.dtype.kind in "iu" or out.dtype == np.float64):
+    is_fused = out.dtype.kind in "iu" or out.dtype == np.float64 or out in new.before_steps
+    if o.inputs[0] is None or not is_fused:
         return None
     return [keep_apart(new, o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
 

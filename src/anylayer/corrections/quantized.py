@@ -6,6 +6,7 @@ import numpy as np
 
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
+from anylayer.graph.operators import REDUCTIONS, VIEWS
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
 
@@ -23,14 +24,26 @@ def _along(array: Array, x: Array, axis: int) -> Array:
     return array.reshape(shape)
 
 
+def _is_reduced(new: Corrector, value: Value) -> bool:
+    """Return whether a value is the result of a reduction, a view of one, or its maximum with a constant."""
+    source = new.producer(value)
+    while source is not None and (source in VIEWS or source.op == "Max"):
+        source = new.producer(source.inputs[-1] if source.op == "Max" else source.inputs[0])
+    return source in REDUCTIONS
+
+
 @rule("QuantizeLinear", kind="must", targets=("openvino",))
 def _quantize(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute QuantizeLinear to 16 bits by Div, Round and Clip: OpenVINO rounds halves differently."""
-    x, out = o.inputs[0], o.outputs[0]
-    if x is None or not _has_16_bits(out):
+    """Compute QuantizeLinear to 16 bits, or after a reduction, by Div, Round and Clip.
+
+    OpenVINO rounds halves differently in 16 bits. It fuses a reduction with QuantizeLinear, even if a maximum is
+    between them, and then rounds only the first row.
+    """
+    x, out = o.first, o.outputs[0]
+    if not (_has_16_bits(out) or _is_reduced(new, x)):
         return None
     if o["block_size"]:
-        raise refused(o, "block_size with 16 bits")
+        raise refused(o, "block_size with 16 bits or after a reduction")
     axis, info = o["axis"], np.iinfo(out.dtype)
 
     def quantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
@@ -50,7 +63,7 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
     axis = o["axis"]
 
     def dequantized(x: Array, scale: Array, zero: Array | None = None) -> Array:
-        y = x.astype(np.float32)
+        y = x.astype(np.int32).astype(np.float32)
         y = y if zero is None else y - _along(zero, x, axis).astype(np.float32)
         return y * _along(scale, x, axis)
 

@@ -48,6 +48,32 @@ def only_best(scores: Array, k: int, least: float) -> Array:
     return best.reshape(n, c, p)
 
 
+def rows_of_images(image: Array, count: Array, images: int) -> tuple[Array, Array]:
+    """Return the first row of each image, and the number of its rows, both (images, 1).
+
+    `image` (M,) is the image of each row, in ascending order, and the first `count` rows are valid.
+    """
+    number = ((image == np.arange(images)[:, None]) & (np.arange(image.shape[0]) < count)).sum(
+        axis=1, keepdims=True
+    )
+    return np.cumsum(number, axis=0) - number, number
+
+
+def best_first(scores: Array, k: int) -> tuple[Array, Array]:
+    """Return the indices (N, k) of the `k` best of `scores` (N, P), and how many of them exceed LOWEST, (N, 1).
+
+    Of equal scores the earlier are better. The other indices are not defined. An NMS that drops nothing sorts
+    only the scores above LOWEST, which OpenVINO does 600 times faster than a TopK of 400 in 87320.
+    """
+    n, p = scores.shape
+    points = np.zeros((n, p, 4), np.float32)
+    triples, count = ops.nms(
+        points, scores[:, None], max_per_class=k, iou_threshold=1.0, score_threshold=float(LOWEST)
+    )
+    first, number = rows_of_images(triples[:, 0], count, n)
+    return np.maximum(triples[:, 2], 0)[np.minimum(first + np.arange(k), n * k - 1)], number
+
+
 def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
     """Return `boxes` (..., 4) in the form in which ops.nms computes Caffe's overlaps.
 
@@ -83,13 +109,20 @@ def keep_best(
 
 
 def marked_by_nms(boxes: Array, scores: Array, threshold: float) -> Array:
-    """Return which boxes (N, P, 4) `keep_best` keeps, as (N, P).
+    """Return which boxes (N, P, 4) NMS keeps, as (N, P).
 
-    `scores` (N, C, P) are LOWEST in the classes to which a box does not belong.
+    `scores` (N, C, P) are LOWEST in the classes to which a box does not belong. It belongs to at most one.
     """
     n, p = boxes.shape[:2]
-    owner, _, box, count = keep_best(boxes, scores, p, threshold)
-    places = owner * p + box
+    selected, count = ops.nms(
+        for_overlap(boxes),
+        scores,
+        max_per_class=p,
+        iou_threshold=min(threshold, 1.0),
+        score_threshold=float(LOWEST),
+        max_rows=n * p,
+    )
+    places = np.maximum(selected[:, 0] * p + selected[:, 2], 0)
     places = np.where(np.arange(places.shape[0]) < count, places, places[:1])  # unused entries repeat the first
     marks = np.broadcast_to((count > 0).astype(np.float32), places.shape)
     return ops.scatter_elements(np.zeros(n * p, np.float32), places, marks).reshape(n, p) > 0

@@ -134,6 +134,13 @@ def _others(do: LayoutPropagation, first: int = 1) -> list[Value | None]:
     return [None if v is None else do.materialize(v) for v in do.operands[first:]]
 
 
+@_along("QuantizeLinear", "DequantizeLinear")
+def _quantize(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
+    if o["block_size"]:
+        return None
+    return _apply_moved(do, o, axes, [x.base, *_others(do)], axis=axes[o["axis"] % len(axes)])
+
+
 @rule("Concat", stage="layout")
 def _concat(do: LayoutPropagation, o: Op) -> list[View] | None:
     """Concatenate in the layout of the part for which the least data moves.

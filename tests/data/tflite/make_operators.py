@@ -18,7 +18,10 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 F, I32 = np.float32, np.int32
 CASES: list[dict] = []
-TYPES = {np.dtype(k): v for k, v in (("f4", 0), ("f2", 1), ("i4", 2), ("i8", 4), ("?", 6), ("u1", 3))}
+TYPES = {
+    np.dtype(k): v
+    for k, v in (("f4", 0), ("f2", 1), ("i4", 2), ("i8", 4), ("?", 6), ("u1", 3), ("i2", 7), ("i1", 9))
+}
 SAME, VALID = 0, 1
 RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3
 
@@ -94,13 +97,13 @@ def run(stored, given):
     return {d["name"]: runner.get_tensor(d["index"]).copy() for d in runner.get_output_details()}
 
 
-def case(name, inputs, options=None, dtypes=(F,), version=1, shape=(1,)):
+def case(name, inputs, options=None, dtypes=(F,), version=1, shape=(1,), change=None):
     """Add a case. The interpreter finds the shapes of the outputs. SLICE needs a `shape` of the right rank."""
     inputs = [i if i is None or isinstance(i, tuple) else np.asarray(i) for i in inputs]
     kind = name.split()[0]
     shapes = [shape] * len(dtypes)
     for _ in range(2):  # the second file states the shapes
-        stored = model(kind, inputs, options, list(zip(shapes, dtypes)), version)
+        stored = model(kind, inputs, options, list(zip(shapes, dtypes)), version, change)
         given = {f"in{i}": x for i, x in enumerate(inputs) if isinstance(x, np.ndarray)}
         outputs = run(stored, given)
         shapes = [outputs[f"out{i}"].shape for i in range(len(dtypes))]
@@ -184,6 +187,8 @@ def elements():
     case("PRELU whole", [noise(2, 3, 4, 5), c(noise(3, 4, 5, seed=1))])
     case("SOFTMAX", [x], ("SoftmaxOptions", {"beta": 1.0}))
     case("SOFTMAX beta", [x], ("SoftmaxOptions", {"beta": 0.5}))
+
+    case("FAKE_QUANT", [x], ("FakeQuantOptions", {"min": -2.0, "max": 3.0, "numBits": 8}))
     case("DEQUANTIZE", [c(x.astype(np.float16))])
     for title, given, to in (("int", x, I32), ("int64", x, np.int64), ("bool", x, bool),
                              ("from bool", x > 0, F), ("from int", np.arange(-3, 3).astype(I32), F)):  # fmt: skip
@@ -329,14 +334,29 @@ def special():
         step.customOptions = np.array([2, 7], np.uint8)
         step.builtinOptionsType, step.builtinOptions = 0, None
 
-    quantization, sparsity = schema.QuantizationParametersT(), schema.SparsityParametersT()
-    quantization.scale, quantization.zeroPoint = [0.5], [3]
+    def quantized(index, number, **fields):
+        quantization = schema.QuantizationParametersT()
+        quantization.scale, quantization.zeroPoint = [0.5], [3]
+        for name, value in fields.items():
+            setattr(quantization, name, value)
+        return on_tensor(index, type=number, quantization=quantization)
+
+    sparsity = schema.SparsityParametersT()
     stored = model("ADD", [noise(2, 3)], ("AddOptions", {}), [((2, 3), F)], 1, custom)
     return {
         "custom": np.frombuffer(stored, np.uint8),
         "open": on_tensor(0, shapeSignature=[-1, 1, 4, 5]),
-        "quantized": on_tensor(0, quantization=quantization),
-        "uint8": on_tensor(0, type=3),
+        "blocks": quantized(0, 9, detailsType=1, details=schema.CustomQuantizationT()),
+        "scales": quantized(0, 9, scale=[1.0, 2.0, 3.0]),
+        "zero scale": quantized(0, 9, scale=[0.0]),
+        "infinite scale": quantized(0, 9, scale=[np.inf]),
+        "zero points": quantized(0, 9, zeroPoint=[1, 2]),
+        "large zero point": quantized(0, 9, zeroPoint=[128]),
+        "int4": quantized(0, 17),
+        "float with scale": quantized(0, 0),
+        "no scale": on_tensor(0, type=9),
+        "no output scale": on_tensor(2, type=9),
+        "uint32": on_tensor(0, type=15),
         "variable": on_tensor(0, isVariable=True),
         "sparse": on_tensor(1, sparsity=sparsity),
         "version": on_code(version=99),

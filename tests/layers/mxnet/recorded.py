@@ -42,6 +42,12 @@ class Recorded:
         return anylayer.read(*self.save(folder))
 
     @property
+    def type(self) -> str:
+        """The type of the only operator; "" for a network of several."""
+        types = [node["op"] for node in json.loads(self.symbol)["nodes"] if node["op"] != "null"]
+        return str(types[0]) if len(types) == 1 else ""
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the inputs."""
         return {name: x.shape for name, x in self.inputs.items()}

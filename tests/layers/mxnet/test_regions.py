@@ -2,8 +2,51 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tests.layers.harness import noise, refuses
+
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
     "Proposal", "MultiProposal", "ROIPooling", "ROIAlign", file="detection"
+)
+_MAPS = [noise(1, 4, 3, 3), noise(1, 8, 3, 3), np.array([[48, 48, 1]], np.float32)]
+test_proposals_refuse = refuses(
+    "_contrib_Proposal",
+    {
+        "anchors": ({"ratios": [1]}, "cls_prob must be of shape (1, 2, H, W) for 1 anchors (ratio x scale)"),
+        "batch": ({}, "cls_prob must be of shape (1, 4, H, W) for 2 anchors (ratio x scale), got (2, 4, 3, 3)",
+            {"inputs": [noise(2, 4, 3, 3), noise(2, 8, 3, 3), noise(2, 3)]}),
+        "deltas": ({}, "bbox_pred must be of shape (1, 8, 3, 3)", {"inputs": [_MAPS[0], *_MAPS[::2]]}),
+        "info": ({}, "im_info must be of shape (1, 3), got (1, 2)", {"inputs": [*_MAPS[:2], noise(1, 2)]}),
+        "ratio": ({"ratios": [0, 1]}, "needs scales, and ratios above 0"),
+        "no scale": ({"scales": []}, "needs scales, and ratios above 0"),
+        "regions": ({"rpn_post_nms_top_n": 0}, "rpn_post_nms_top_n must be at least 1, got 0"),
+        "stride": ({"feature_stride": 0}, "feature_stride must be at least 1, got 0"),
+    },
+    params={"scales": [8], "ratios": [0.5, 1]},
+    inputs=_MAPS,
+    format="mxnet",
+)  # fmt: skip
+_REGIONS = np.array([[0, 1, 1, 5, 5]], np.float32)
+_POOL = {"params": {"pooled_size": [2, 2], "spatial_scale": 0.5}, "inputs": [noise(1, 3, 6, 6), _REGIONS]}
+test_pooling_refuses = refuses(
+    "ROIPooling",
+    {
+        "size": ({"pooled_size": [2]}, "size must be 1 or 2 numbers, got 1"),
+        "columns": ({}, "rois must be of shape (K, 5)", {"inputs": [noise(1, 3, 6, 6), noise(1, 4)]}),
+    },
+    format="mxnet",
+    **_POOL,
+)
+test_align_refuses = refuses(
+    "_contrib_ROIAlign",
+    {
+        "channels": ({"position_sensitive": True}, "needs a multiple of 4 channels (pooled_size), got 3"),
+        "columns": ({}, "rois must be of shape (R, 5)", {"inputs": [noise(1, 3, 6, 6), noise(1, 4)]}),
+        "no image": ({}, "region 0 names image -1 of a batch of 1", {"inputs": [noise(1, 3, 6, 6), _REGIONS - 1]}),
+    },
+    format="mxnet",
+    **_POOL,
 )

@@ -37,12 +37,13 @@ class Recorded:
 
 @cache
 def recorded() -> dict[str, Recorded]:
-    """Return every case by name."""
-    files = ("operators.npz", "mediapipe.npz", "converted.npz")
-    return {name: case for file in files for name, case in _cases(file).items()}
+    """Return every case of operators by name."""
+    files = ("operators.npz", "mediapipe.npz", "converted.npz", "selections.npz")
+    return {name: case for file in files for name, case in cases_of(file).items()}
 
 
-def _cases(name: str) -> dict[str, Recorded]:
+def cases_of(name: str) -> dict[str, Recorded]:
+    """Return the cases of a file by name."""
     with np.load(FOLDER / name) as file:
         index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
 

@@ -7,5 +7,14 @@ from anylayer.layers.tflite import shapes
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
-    *shapes._SAME, "RESHAPE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "GATHER", "CONCATENATION", "PACK"
+    *shapes._SAME,
+    "RESHAPE",
+    "STRIDED_SLICE",
+    "SPLIT",
+    "SPLIT_V",
+    "GATHER",
+    "CONCATENATION",
+    "PACK",
+    "BROADCAST_ARGS",
+    "DENSIFY",
 )

@@ -88,10 +88,21 @@ def test_options_of_a_custom_operator_as_flexbuffer_are_params(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("quantized", "tensor 'in0' is quantized, which is not supported"),
-        ("uint8", "tensor 'in0' is of type uint8; supported are float32, float16, int32, int64, bool"),
+        ("blocks", "tensor 'in0' is quantized in blocks or by code that is not in the file"),
+        ("scales", "tensor 'in0': it has 3 scales along axis 0 of shape [2, 1, 4, 5]"),
+        ("zero scale", "tensor 'in0': its scales must be positive"),
+        ("infinite scale", "tensor 'in0': its scales must be positive"),
+        ("zero points", "tensor 'in0': it has 2 zero points for 1 scales"),
+        ("large zero point", "tensor 'in0': its zero points do not fit int8"),
+        ("int4", "tensor 'in0' is computed in int4, which is not supported"),
+        ("no scale", "an input of int8 has no scale"),
+        ("no output scale", "an output of int8 has no scale"),
+        (
+            "uint32",
+            "tensor 'in0' is of type uint32; supported are float32, float16, int32, int64, bool, int8, uint8",
+        ),
         ("variable", "tensor 'in0' is a variable"),
-        ("sparse", "tensor 'const1' is sparse"),
+        ("sparse", "tensor 'const1': the places of its values do not fit its shape"),
         ("version", "version 99 is not supported; the newest known is 5"),
         ("named as builtin", "the custom operator 'ADD' has the name of a builtin operator"),
         ("unknown number", "builtin operator 300 is newer than those"),
@@ -137,6 +148,11 @@ def test_second_subgraph_that_nothing_runs_is_ignored(tmp_path: Path) -> None:
     net = anylayer.read(save(tmp_path, special("two subgraphs")))
     assert [n.type for n in net.network.nodes] == ["CONSTANT", "ADD"]
     np.testing.assert_array_equal(net.compile("numpy")(case.inputs)["out0"], case.outputs["out0"])
+
+
+def test_scale_of_floats_is_ignored(tmp_path: Path) -> None:
+    path, case = save(tmp_path, special("float with scale")), recorded()[ADD]
+    np.testing.assert_array_equal(anylayer.read(path).compile("numpy")(case.inputs)["out0"], case.outputs["out0"])
 
 
 def test_opencv_refuses_images_in_this_order(tmp_path: Path) -> None:

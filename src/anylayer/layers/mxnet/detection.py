@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, attribute, need, need_shape
+from anylayer.layer import Array, Enum, Node, attribute, layer, need, need_shape
 from anylayer.layer.arguments import same
-from anylayer.layers._detections import LOWEST, among_best, below, marked_by_nms, overlaps
+from anylayer.layers._detections import LOWEST, among_best, below, best_first, marked_by_nms, overlaps
 from anylayer.layers._resampling import plane_of
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, operators
+from anylayer.layers.mxnet._base import FLAG, MXNetLayer, operators
 
 MAX_BOXES_OF_CLASSES = 1 << 12  # boxes of an image that enter an NMS within classes whose number is not known
 _zero, _one, _half = np.float32(0), np.float32(1), np.float32(0.5)
@@ -119,13 +119,9 @@ def _box_nms(
     valid = table[..., score_index] > np.float32(valid_thresh)
     if id_index >= 0:
         valid = valid & (table[..., id_index] != np.float32(background_id))
-    best, order = ops.top_k(np.where(valid, table[..., score_index], LOWEST), k)
-    rows, scores, place, at = (
-        _gather(table, order),
-        best[:, None],
-        np.arange(k),
-        slice(coord_start, coord_start + 4),
-    )
+    order, number = best_first(np.where(valid, table[..., score_index], LOWEST), k)
+    rows, place, at = _gather(table, order), np.arange(k), slice(coord_start, coord_start + 4)
+    scores = np.where(place < number, rows[..., score_index], LOWEST)[:, None]
     if id_index >= 0 and not force_suppress:
         limit = MAX_BOXES_OF_CLASSES
         need(k <= limit, f"topk={topk} lets {k} boxes into the NMS within classes, at most {limit} are supported")
@@ -157,6 +153,21 @@ def _box_iou(a: Array, b: Array, format: str) -> Array:
 def _box_decode(x: Array, anchors: Array, clip: float, format: str, **std: float) -> Array:
     need_shape(x, ("N", "P", 4), "data")
     return _decode(x, anchors, format, [*std.values()], clip)
+
+
+@layer("_contrib_MultiBoxTarget")
+class MultiBoxTarget(MXNetLayer):
+    """Refuse the targets of SSD's training, which the loss of a training network reads.
+
+    Source: src/operator/contrib/multibox_target.cc of MXNet.
+    """
+
+    def prepare(self, node: Node, dialect: str | None) -> None:
+        need(
+            False,
+            "the targets of training are not supported; export the symbol for deployment, without the losses, or "
+            "choose the outputs of detections only",
+        )
 
 
 _INT, _FORMAT = attribute("int32", -1), Enum("corner", "center")

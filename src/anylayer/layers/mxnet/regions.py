@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, attribute, layer, need, need_shape, samples
-from anylayer.layers._detections import LOWEST, among_best, keep_best
+from anylayer.layers._detections import LOWEST, among_best, keep_best, rows_of_images
 from anylayer.layers._proposals import anchors, anchors_of_cells, by_anchor, large, move
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, SOURCE, MXNetLayer, operators
@@ -79,10 +79,8 @@ class MultiProposal(MXNetLayer):
         entering = min(self.rpn_pre_nms_top_n, p) if self.rpn_pre_nms_top_n > 0 else p
         taking_part = np.where(among_best(score, entering), score, LOWEST)[:, None]
         owner, _, at, count = keep_best(regions + _ENDS, taking_part, min(most, entering), self.threshold)
-        real = np.arange(owner.shape[0]) < count
-        number = ((owner == np.arange(n)[:, None]) & real).sum(axis=1)
-        places = (np.cumsum(number) - number)[:, None] + np.arange(most) % number[:, None]
-        picked = (owner * p + at)[places.reshape(-1)]
+        start, number = rows_of_images(owner, count, n)
+        picked = (owner * p + at)[(start + np.arange(most) % number).reshape(-1)]
         image = (picked // p).astype(np.float32)[:, None]
         return [
             np.concatenate([image, regions.reshape(n * p, 4)[picked]], axis=1),

@@ -133,13 +133,14 @@ def _convolve(
     padding: str,
     explicit_paddings: Any = (),
     dilations: Any = (),
+    bias: Array | None = None,
 ) -> Any:
-    """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...)."""
+    """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...) and a bias."""
     stride, spread = steps(len(w.shape), data_format, strides, dilations)
     y = channels_first(x, data_format)
     reach = [extent(k, d) for k, d in zip(w.shape[2:], spread)]
     pairs = windows(padding, y.shape[2:], reach, stride, explicit_paddings, data_format)
-    y = ops.conv(y, w, strides=stride, pads=flat_pads(pairs), dilations=spread, group=group)
+    y = ops.conv(y, w, bias, strides=stride, pads=flat_pads(pairs), dilations=spread, group=group)
     return restored(y, data_format)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from anylayer.layer import Array, Enum, Layer, Node, Registry, attribute, need
 from anylayer.layers._table import OperatorType, row
-from anylayer.network import Function
+from anylayer.layers.tflite._quantized import on_reals, round_rows
+from anylayer.network import Function, Steps
 
 SOURCE = "Source: tensorflow/lite/kernels/{}.cc of TensorFlow."
 _QUANTIZED = ("asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type", "quant_spec")
@@ -26,6 +28,7 @@ SELECT_V2 2 SLICE 6 TRANSPOSE_CONV 4 TILE 3 SUM 2 REDUCE_PROD 2 REDUCE_MAX 3 RED
 RSQRT 2 PACK 4 UNPACK 4 FLOOR_DIV 3 FLOOR_MOD 2 RANGE 2 LEAKY_RELU 2 SQUARED_DIFFERENCE 2 FILL 4 MIRROR_PAD 3
 REVERSE_V2 3 GATHER_ND 4 WHERE 2 BATCH_MATMUL 4 BROADCAST_TO 3 GELU 2 SIGN 2
 TransformLandmarks 2 TransformTensorBilinear 2 Landmarks2TransformMatrix 2
+QUANTIZE 3 FAKE_QUANT 2
 """
 NEWEST = {name: int(version) for name, version in re.findall(r"(\w+) (\d+)", _NEWEST)}
 """The newest known version of operators, where it is not 1. Source: tensorflow/lite/core/kernels/register.cc;
@@ -33,15 +36,42 @@ those of MediaPipe: mediapipe/util/tflite/cpu_op_resolver.cc."""
 
 
 class TFLiteLayer(Layer):
-    """An operator of TFLite, whose options are fields."""
+    """An operator of TFLite, whose options are fields.
+
+    An operator with quantized inputs or outputs is computed on the real numbers for which the integers stand, and
+    the results are rounded to integers again, except for operators that move integers.
+    """
 
     message = "options"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "forward" in vars(cls):
+            cls.forward = on_reals(cls.forward)  # type: ignore[method-assign]  # it keeps the signature
 
     @property
     def dtypes(self) -> list[str]:
         """The dtypes that the file states for the outputs."""
         dtypes: list[str] = self.settings.get("dtypes", ["float32"])
         return dtypes
+
+    def _steps_of(self, index: int) -> Steps | None:
+        steps: list[Steps | None] = self.settings.get("steps", [[]])[0]
+        return steps[index] if index < len(steps) else None
+
+    @property
+    def input_steps(self) -> Steps | None:
+        """The scale and the zero point of the first input, where it is quantized."""
+        return self._steps_of(0)
+
+    @property
+    def hybrid(self) -> Function:
+        """The function that rounds rows of the first input where only the weights are quantized."""
+        weights = self._steps_of(1)
+        if self.input_steps or not weights:
+            return lambda rows, axes: rows
+        asymmetric = getattr(self, "asymmetric_quantize_inputs", weights[0].ndim > 0)  # an option of products only
+        return functools.partial(round_rows, asymmetric=asymmetric)
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         newest = NEWEST.get(node.type, 1)
@@ -63,9 +93,12 @@ def of_tensorflow(kind: str) -> Function:
     return _row_of(kind).function
 
 
-def same_as(kind: str, source: str) -> OperatorType:
-    """Return the row of an operation of TensorFlow, for an operator that computes the same."""
-    return replace(_row_of(kind), source=source, body={})
+def same_as(kind: str, source: str, around: Function | None = None) -> OperatorType:
+    """Return the row of an operation of TensorFlow, for an operator that computes the same: its function, or what
+    `around` makes of it."""
+    entry = _row_of(kind)
+    function = entry.function if around is None else around(entry.function)
+    return replace(entry, source=source, body={}, function=function)
 
 
 def _row_of(kind: str) -> OperatorType:
@@ -86,12 +119,13 @@ def activate(y: Array, name: str) -> Array:
 
 
 def fused_row(
-    summary: str, function: Function, source: str, details: str = "", **arguments: object
-) -> OperatorType:
+    summary: str, function: Function, source: str, details: str = "", body: Mapping[str, object] | None = None,
+    **arguments: object,
+) -> OperatorType:  # fmt: skip
     """Return the row of an operator whose result an activation follows."""
 
     @functools.wraps(function)
     def whole(*arrays: Array | None, fused_activation_function: str, **options: object) -> Array:
         return activate(function(*arrays, **options), fused_activation_function)
 
-    return row(summary, whole, source, details, None, fused_activation_function=ACTIVATION, **arguments)
+    return row(summary, whole, source, details, body, fused_activation_function=ACTIVATION, **arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from anylayer.layer import Array, Enum, attribute, need
@@ -15,7 +17,9 @@ from anylayer.layers.tflite._base import (
     of_tensorflow,
     same_as,
 )
+from anylayer.network import Function
 
+_ASYMMETRIC = {"asymmetric_quantize_inputs": attribute("bool", False)}
 _REDUCTIONS = {
     "SUM": "Sum", "REDUCE_PROD": "Prod", "REDUCE_MAX": "Max", "REDUCE_MIN": "Min", "REDUCE_ANY": "Any",
     "REDUCE_ALL": "All",
@@ -23,7 +27,7 @@ _REDUCTIONS = {
 
 
 def _fully_connected(
-    x: Array, w: Array, bias: Array | None = None, *, keep_num_dims: bool, weights_format: str
+    x: Array, w: Array, bias: Array | None = None, *, keep_num_dims: bool, weights_format: str, hybrid: Function
 ) -> Array:
     need(len(w.shape) == 2, f"the weights must be a matrix, got shape {tuple(w.shape)}")
     size = w.shape[1]
@@ -31,8 +35,19 @@ def _fully_connected(
         need(x.shape[-1] == size, f"the last axis of the input must have size {size}, got shape {tuple(x.shape)}")
     elif len(x.shape) != 2 or x.shape[1] != size:
         x = reshape(x, [-1, size], "the input as rows of the weights' size,")
-    y: Array = x @ w.transpose(1, 0)
-    return y if bias is None else y + bias.reshape(w.shape[0])
+    y: Array = hybrid(x, -1) @ w.transpose(1, 0)
+    if bias is None:
+        return y
+    need(bias.dtype == y.dtype, f"the bias of {bias.dtype} has no scale")
+    return y + bias.reshape(w.shape[0])
+
+
+def _batch_matmul(function: Function) -> Function:
+    def multiply(x: Array, y: Array, *, hybrid: Function, adj_x: bool, adj_y: bool) -> Array:
+        product: Array = function(hybrid(x, -2 if adj_x else -1), y, adj_x=adj_x, adj_y=adj_y)
+        return product
+
+    return multiply
 
 
 def _mean(x: Array, axes: Array, keep_dims: bool) -> Array:
@@ -54,8 +69,9 @@ operators(
             _fully_connected, "fully_connected",
             "x is taken as rows of K values: the output is (N, M). With keep_num_dims it is x.shape[:-1] + (M,). "
             "The bias may be absent.",
-            keep_num_dims=attribute("bool", False), weights_format=attribute(Enum("DEFAULT"), "DEFAULT")),
-        "BATCH_MATMUL": same_as("BatchMatMul", "batch_matmul"),
+            _ASYMMETRIC, keep_num_dims=attribute("bool", False),
+            weights_format=attribute(Enum("DEFAULT"), "DEFAULT")),
+        "BATCH_MATMUL": replace(same_as("BatchMatMul", "batch_matmul", _batch_matmul), body=_ASYMMETRIC),
         "MEAN": row("Compute the mean over the axes of a constant list; with keep_dims they stay, with size 1.",
             _mean, "reduce", keep_dims=attribute("bool", False)),
         **{name: same_as(kind, "reduce") for name, kind in _REDUCTIONS.items()},

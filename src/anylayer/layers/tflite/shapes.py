@@ -11,11 +11,12 @@ from anylayer.layer.arguments import axis_in, integers, reshape
 from anylayer.layers._arrays import MASKS, concatenate, split, split_by_sizes
 from anylayer.layers._table import operators, row
 from anylayer.layers.tflite._base import NO_ACTIVATION, SOURCE, TFLiteLayer, need_one_dtype, of_tensorflow, same_as
+from anylayer.network import Steps
 
 _INT = attribute("int32")
 _SAME = {
     "SQUEEZE": "Squeeze", "EXPAND_DIMS": "ExpandDims", "TRANSPOSE": "Transpose", "TILE": "Tile", "FILL": "Fill",
-    "BROADCAST_TO": "BroadcastTo", "RANGE": "Range", "RANK": "Rank", "SHAPE": "Shape", "PAD": "Pad",
+    "BROADCAST_TO": "BroadcastTo", "RANGE": "Range", "RANK": "Rank", "SHAPE": "Shape",
     "PADV2": "PadV2", "MIRROR_PAD": "MirrorPad", "REVERSE_V2": "ReverseV2", "REVERSE_SEQUENCE": "ReverseSequence",
     "SLICE": "Slice", "GATHER_ND": "GatherNd", "ONE_HOT": "OneHot", "WHERE": "Where", "UNPACK": "Unpack",
 }  # fmt: skip
@@ -45,10 +46,17 @@ def _split_v(x: Array, sizes: list[int], axis: Array, num_splits: int) -> list[A
     return split_by_sizes(x, axis_in(x, axis), sizes, "size_splits")
 
 
+def _pad(x: Array, paddings: Array, *, input_steps: Steps | None) -> Array:
+    y: Array = of_tensorflow("PadV2")(x, paddings, input_steps[1] if input_steps else 0)
+    return y
+
+
 operators(
     TFLiteLayer,
     SOURCE,
     {
+        "PAD": row("Pad an array with zeros, which are zero points of a quantized one.", _pad, "pad",
+            "Axis i gets paddings[i, 0] elements before the array and paddings[i, 1] after it."),
         **{name: same_as(kind, "of this name") for name, kind in _SAME.items()},
         "RESHAPE": row("Reshape an array, in C order.", _reshape, "reshape",
             "The shape is the second input, a constant, or the option new_shape. One of its sizes may be -1.",
@@ -67,6 +75,8 @@ operators(
                 x, indices, np.array(axis), batch_dims=batch_dims),
             "gather", "With batch_dims = b the first b axes of x and indices correspond.",
             axis=_INT, batch_dims=attribute("int32", 0)),
+        "DENSIFY": row("Return a sparse constant, which is read as a dense array.", lambda x: x, "densify"),
+        "BROADCAST_ARGS": same_as("BroadcastArgs", "broadcast_args"),
     },
 )  # fmt: skip
 operators(

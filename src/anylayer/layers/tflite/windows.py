@@ -8,11 +8,11 @@ from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import integers
 from anylayer.layers._table import operators
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, of_tensorflow, same_as
+from anylayer.layers.tflite._quantized import bilinear
 from anylayer.network import Function
 
 _SIZE = attribute("int32")
 _convolution = of_tensorflow("Conv2D")
-_depthwise_convolution = of_tensorflow("DepthwiseConv2dNative")
 _transpose_of_convolution = of_tensorflow("Conv2DBackpropInput")
 
 
@@ -27,26 +27,34 @@ def _steps(
     return {"strides": [1, stride_h, stride_w, 1], "dilations": [1, dilation_h_factor, dilation_w_factor, 1]}
 
 
-def _with_bias(y: Array, bias: Array | None) -> Array:
-    if bias is None:
-        return y
-    need(
-        tuple(bias.shape) == (y.shape[-1],), f"the bias must be of shape ({y.shape[-1]},), got {tuple(bias.shape)}"
-    )
-    return y + bias
+def _need_bias(bias: Array, channels: int, x: Array) -> None:
+    need(tuple(bias.shape) == (channels,), f"the bias must be of shape ({channels},), got {tuple(bias.shape)}")
+    need(bias.dtype == x.dtype, f"the bias of {bias.dtype} has no scale")
 
 
-def _convolve(x: Array, w: Array, bias: Array | None = None, *, padding: str, **steps: int) -> Array:
+def _convolve(
+    x: Array, w: Array, bias: Array | None = None, *, padding: str, hybrid: Function, **steps: int
+) -> Array:
     _need_images(x, w)
-    y = _convolution(x, w.transpose(1, 2, 3, 0), data_format="NHWC", padding=padding, **_steps(**steps))
-    return _with_bias(y, bias)
+    if bias is not None:
+        _need_bias(bias, w.shape[0], x)
+    how = {"data_format": "NHWC", "padding": padding, **_steps(**steps)}
+    y: Array = _convolution(hybrid(x, (1, 2, 3)), w.transpose(1, 2, 3, 0), bias=bias, **how)
+    return y
 
 
 def _depthwise(
-    x: Array, w: Array, bias: Array | None = None, *, padding: str, depth_multiplier: int, **steps: int
+    x: Array,
+    w: Array,
+    bias: Array | None = None,
+    *,
+    padding: str,
+    depth_multiplier: int,
+    hybrid: Function,
+    **steps: int,
 ) -> Array:
     _need_images(x, w)
-    one, height, width, channels = w.shape
+    one, channels = w.shape[0], w.shape[3]
     need(one == 1, f"the filter must be (1, height, width, C * K), got {tuple(w.shape)}")
     need(channels % x.shape[-1] == 0, f"a filter of {channels} channels does not fit {x.shape[-1]} of the input")
     times = channels // x.shape[-1]
@@ -54,10 +62,7 @@ def _depthwise(
         depth_multiplier in (0, times),
         f"depth_multiplier is {depth_multiplier}, but the filter has {times} per channel",
     )
-    kernels = w.reshape(height, width, x.shape[-1], times)
-    return _with_bias(
-        _depthwise_convolution(x, kernels, data_format="NHWC", padding=padding, **_steps(**steps)), bias
-    )
+    return _convolve(x, w.transpose(3, 1, 2, 0), bias, padding=padding, hybrid=hybrid, **steps)
 
 
 def transpose_convolution(
@@ -65,7 +70,11 @@ def transpose_convolution(
 ) -> Array:
     _need_images(x, w)
     how = {"padding": padding, "explicit_paddings": (), "data_format": "NHWC", **_steps(stride_h, stride_w)}
-    return _with_bias(_transpose_of_convolution(shape, w.transpose(1, 2, 0, 3), x, **how), bias)
+    y: Array = _transpose_of_convolution(shape, w.transpose(1, 2, 0, 3), x, **how)
+    if bias is None:
+        return y
+    _need_bias(bias, w.shape[0], x)
+    return y + bias
 
 
 def _pooling(kind: str) -> Function:
@@ -116,7 +125,7 @@ operators(
             f"(N, H, W, C) to (N, H', W', C). {_PADDING}", **_POOL),
         "L2_POOL_2D": fused_row("Compute the square root of the mean of the squares of each window.",
             _l2_pooling, "pooling", f"(N, H, W, C) to (N, H', W', C). {_PADDING}", **_POOL),
-        "RESIZE_BILINEAR": same_as("ResizeBilinear", "resize_bilinear"),
+        "RESIZE_BILINEAR": same_as("ResizeBilinear", "resize_bilinear", bilinear),
         "RESIZE_NEAREST_NEIGHBOR": same_as("ResizeNearestNeighbor", "resize_nearest_neighbor"),
         "SPACE_TO_DEPTH": same_as("SpaceToDepth", "space_to_depth"),
         "DEPTH_TO_SPACE": same_as("DepthToSpace", "depth_to_space"),

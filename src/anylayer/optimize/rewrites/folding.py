@@ -54,6 +54,20 @@ def _space_to_batch(base: Value, layout: tuple[int, ...], block: tuple[int, int]
     return blocks.transposed((3, 5, 0, 1, 2, 4)) if blocks is not None else None
 
 
+@rule("Transpose")
+def _transpose_integers(new: Rewriter, o: Op) -> list[Value] | None:
+    """Transpose quantized constants instead of the real numbers for which they stand."""
+    source = new.producer(o.first)
+    if source is None or source.op != "DequantizeLinear" or source["block_size"]:
+        return None
+    integers = source.first.const
+    if integers is None or not new.has_one_use(o.first):
+        return None
+    moved = new.constant(np.ascontiguousarray(integers.transpose(o["perm"])))
+    axis = list(o["perm"]).index(source["axis"] % integers.ndim)
+    return new.emit(o, "DequantizeLinear", [moved, *source.inputs[1:]], axis=axis)
+
+
 def _elementwise_chain(new: Rewriter, value: Value | None) -> tuple[list[Op], Op | None]:
     """Return (chain, producer): at most four elementwise operators that lead to a value, last first, and the
     producer of their input. The producer is None where a value between has another use."""

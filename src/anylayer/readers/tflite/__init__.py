@@ -3,6 +3,7 @@
 schema.py      the tables, options and names of the format
 flatbuffer.py  reads tables, every position of which is checked
 flexbuffer.py  reads the options of custom operators, in the same way
+sparse.py      returns the dense values of sparse tensors
 build.py       makes the Network of the file's operators and tensors, and refuses what is not supported
 """
 

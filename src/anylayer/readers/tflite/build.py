@@ -16,6 +16,7 @@ from anylayer.network import (
     Array,
     Network,
     Node,
+    Steps,
     Subgraph,
     TensorType,
     as_written,
@@ -25,10 +26,11 @@ from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES, MAX_OPERATION
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
 from anylayer.readers.tflite.flexbuffer import options_of
-from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, SUBGRAPHS, TABLES
+from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, STATES, SUBGRAPHS, TABLES
+from anylayer.readers.tflite.sparse import dense
 
-_READ = ("float32", "float16", "int32", "int64", "bool")
-"""The types of tensors that are read."""
+_READ = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8", "int16")
+"""The types of tensors that are read. Constants of int4 are read as int8."""
 _MAX_TENSORS = 16 * MAX_NODES
 _CUSTOM = OPERATORS.index("CUSTOM")
 _TYPES = ENUMS["TensorType"].split()
@@ -44,7 +46,8 @@ def build(model: FlatTable, path: Path, user_types: frozenset[str]) -> Network:
 @dataclass(frozen=True, slots=True)
 class _Tensor:
     """A tensor of the file: `name` is that of its value, `signature` its shape with -1 for open sizes, `value` its
-    constant value, and `refusal` says why it cannot be read.
+    constant value, `steps` its scales, zero points and their axis where it is quantized, and `refusal` says why it
+    cannot be read.
     """
 
     name: str
@@ -52,6 +55,7 @@ class _Tensor:
     signature: list[int]
     dtype: str
     value: Array | None
+    steps: Steps | None
     refusal: str
 
 
@@ -83,6 +87,7 @@ class _Builder:
     depth: int = 0
     network: Network = field(init=False)
     tensors: list[_Tensor] = field(init=False)
+    variables: set[str] = field(init=False)
     produced: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -91,9 +96,9 @@ class _Builder:
         name = graph.text("name") if self.depth else file.path.stem
         self.network = Network(name, "tflite", {}, [], {}, source=path, weights=path)
         counts: dict[str, int] = {}
-        self.tensors = [
-            self._tensor(table, file.buffers, counts) for table in graph.tables("tensors", "Tensor", _MAX_TENSORS)
-        ]
+        tables = graph.tables("tensors", "Tensor", _MAX_TENSORS)
+        self.tensors = [self._tensor(table, file.buffers, counts) for table in tables]
+        self.variables = {t.name for t, table in zip(self.tensors, tables) if table.number("is_variable", "?")}
         for i in self._indices(graph, "inputs"):
             self._input(self._at(i))
         operators = graph.tables("operators", "Operator", MAX_NODES)
@@ -145,7 +150,10 @@ class _Builder:
             need(fits, f"its shape {shape} does not agree with its signature {signature}", FileError)
             refusal = _refusal(table, dtype)
             value = None if refusal else self._value(table, buffers, dtype, tuple(shape))
-            return _Tensor(name, tuple(shape), signature, dtype, value, refusal)
+            if dtype == "int4" and not refusal:
+                dtype, refusal = "int8", "" if value is not None else "is computed in int4, which is not supported"
+            steps = None if refusal else _steps(table, dtype, shape)
+            return _Tensor(name, tuple(shape), signature, dtype, value, steps, refusal)
 
     def _value(
         self, table: FlatTable, buffers: list[FlatTable], dtype: str, shape: tuple[int, ...]
@@ -162,11 +170,19 @@ class _Builder:
         count = math.prod(shape)
         if not stored.size and count:
             return None
-        size = count * np.dtype(dtype).itemsize
+        sparsity = table.table("sparsity", TABLES["SparsityParameters"])
+        need(sparsity is None or dtype != "int4", "it is sparse in int4, which is not supported", NetworkError)
+        if sparsity is not None:
+            count = stored.size // np.dtype(dtype).itemsize
+        size = -(-count // 2) if dtype == "int4" else count * np.dtype(dtype).itemsize
         need(stored.size == size, f"it has {stored.size} bytes, expected {size}", FileError)
         if dtype == "bool":
             need(bool((stored <= 1).all()), "its values are neither true nor false", FileError)
-        return reshaped(stored.view(dtype), shape)
+        if dtype == "int4":  # two in each byte, the lower half first
+            halves = np.stack([stored << 4, stored], -1).view(np.int8) >> 4
+            return reshaped(halves.reshape(-1)[:count], shape)
+        values = stored.view(dtype)
+        return reshaped(values, shape) if sparsity is None else dense(sparsity, values, shape)
 
     def _need_value(self, tensor: _Tensor) -> None:
         """Add the value of a constant tensor. Refuse a tensor that is not supported, or that nothing produces."""
@@ -206,11 +222,15 @@ class _Builder:
         place = layer_place(name, kind, str(self.file.path))
         with at(place):
             inputs = [None if i == -1 else self._at(i) for i in self._indices(table, "inputs")]
+            for i in STATES.get(kind, ()):
+                state = inputs[i] if i < len(inputs) else None
+                need(state is None or state.name in self.variables, f"its input {i} is no variable", NetworkError)
+                inputs[i : i + 1] = [None] * (i < len(inputs))
             for tensor in outputs:
                 self._need_new(tensor)
-            blobs: list[Array] = []
+            constants: list[_Tensor] = []
             if kind in self.file.user_types or not Registry.of("tflite").find(kind):
-                blobs = [t.value for t in inputs if t is not None and t.value is not None]
+                constants = [t for t in inputs if t is not None and t.value is not None]
                 inputs = [t for t in inputs if t is None or t.value is None]
                 for tensor in outputs:
                     if -1 not in tensor.signature:
@@ -226,11 +246,15 @@ class _Builder:
                     need(not graphs["body"].network.nodes, rule, NetworkError)
                     return
                 params = {**graphs}
+        settings: dict[str, object] = {"dtypes": [t.dtype for t in outputs]}
+        steps = [[None if t is None else t.steps for t in tensors] for tensors in (inputs, outputs, constants)]
+        if any(any(s) for s in steps):
+            settings["steps"] = steps
+        blobs = [t.value for t in constants if t.value is not None]
         self.network.nodes.append(
             Node(
                 name, kind, ["" if t is None else t.name for t in inputs], [t.name for t in outputs],
-                {"options": params}, blobs, place, settings={"dtypes": [t.dtype for t in outputs]}, layout="NHWC",
-                version=version,
+                {"options": params}, blobs, place, settings=settings, layout="NHWC", version=version,
             )
         )  # fmt: skip
 
@@ -253,19 +277,34 @@ def _code(table: FlatTable) -> tuple[str, int, bool]:
 def _refusal(table: FlatTable, dtype: str) -> str:
     """Return why a tensor is not supported, or ""."""
     quantization = table.table("quantization", TABLES["QuantizationParameters"])
-    if quantization is not None and (
-        quantization.view("scale", np.float32).size or quantization.number("details_type", "B")
-    ):
-        return "is quantized, which is not supported"
-    if dtype not in _READ:
+    if quantization is not None and quantization.number("details_type", "B"):
+        return "is quantized in blocks or by code that is not in the file, which is not supported"
+    if dtype not in (*_READ, "int4"):
         return f"is of type {dtype}; supported are {', '.join(_READ)}"
-    if table.table("sparsity", {}) is not None:
-        return "is sparse, which is not supported"
     if table.number("is_variable", "?"):
         return "is a variable, which is not supported"
     if table.number("external_buffer", "I"):
         return "has its value in another file, which is not supported"
     return ""
+
+
+def _steps(table: FlatTable, dtype: str, shape: list[int]) -> Steps | None:
+    """Return the scales and zero points of a tensor of integers, and the axis along which they are, or None."""
+    stored = table.table("quantization", TABLES["QuantizationParameters"])
+    scale = np.empty(0) if stored is None else stored.view("scale", np.float32)
+    if stored is None or not scale.size or np.dtype(dtype).kind not in "iu":
+        return None
+    zero, axis = stored.view("zero_point", np.int64), stored.number("quantized_dimension", "i")
+    fits = scale.size == 1 or (0 <= axis < len(shape) and shape[axis] == scale.size)
+    need(fits, f"it has {scale.size} scales along axis {axis} of shape {shape}", FileError)
+    need(bool((np.isfinite(scale) & (scale > 0)).all()), "its scales must be positive", FileError)
+    need(zero.size in (0, 1, scale.size), f"it has {zero.size} zero points for {scale.size} scales", FileError)
+    limits = np.iinfo(dtype)
+    fits = bool(((zero >= limits.min) & (zero <= limits.max)).all())
+    need(fits, f"its zero points do not fit {dtype}", FileError)
+    zeros = np.broadcast_to(zero.astype(dtype) if zero.size else np.zeros(1, dtype), scale.shape)
+    size = () if scale.size == 1 else scale.shape
+    return stored.buffer.take(scale).reshape(size), zeros.reshape(size), axis
 
 
 def _custom_options(table: FlatTable) -> dict[str, object]:

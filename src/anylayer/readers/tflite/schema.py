@@ -23,6 +23,9 @@ TABLES = {
         "large_custom_options_size builtin_options_2_type builtin_options_2 debug_metadata_index",
         "OperatorCode": "deprecated_builtin_code custom_code version builtin_code",
         "Buffer": "data offset size",
+        "SparsityParameters": "traversal_order block_map dim_metadata",
+        "DimensionMetadata": "format dense_size array_segments_type array_segments array_indices_type "
+        "array_indices",
         "QuantizationParameters": "min max scale zero_point details_type details quantized_dimension",
     }.items()
 }
@@ -125,3 +128,11 @@ SUBGRAPHS = {
     "CALL_ONCE": {"init_subgraph_index": "body"},
 }
 """The options that are the numbers of subgraphs, and the params that are these subgraphs."""
+
+STATES = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": (35, 36, 37, 38),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
+    "BIDIRECTIONAL_SEQUENCE_RNN": (4, 8),
+}
+"""The inputs that are variables, which hold the state of a sequence."""
