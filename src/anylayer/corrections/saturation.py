@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
+from anylayer.graph.operators import REARRANGES
 from anylayer.optimize.rules import rule
 
 _PRODUCTS = {"MatMulInteger": (1, 3), "ConvInteger": (1, 3), "QLinearMatMul": (3, 5), "QLinearConv": (3, 5)}
@@ -42,13 +43,32 @@ def _factor_of_onnxruntime(new: Corrector, o: Op) -> list[Value] | None:
 def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     """Make the second factor of a product unsigned. OpenVINO multiplies it in float32 then.
 
-    Constants are in files only, which are right on every processor then.
+    Constants are in files only, which are right on every processor then. In a transposed convolution of signed
+    bytes it stays signed, because OpenVINO computes that of signed and unsigned ones wrongly.
     """
     from anylayer.libraries.openvino import saturates
 
-    if _is_signed_factor(new, o) and (o.first.const is not None or saturates()):
+    if _is_signed_factor(new, o) and not _is_of_signed(new, o) and (o.first.const is not None or saturates()):
         return _make_unsigned(new, o)
     return None
+
+
+def _is_of_signed(new: Corrector, o: Op) -> bool:
+    """Return whether an operator computes the filter of a transposed convolution of signed bytes."""
+    for product in new.old.ops:
+        if product.op == "ConvTranspose" and not product.domain:
+            first, second = (_before(new, v) for v in product.inputs[:2])
+            if second is not None and second.outputs == o.outputs:
+                return first is not None and first.op == o.op and first.first.dtype == _SIGNED
+    return False
+
+
+def _before(new: Corrector, value: Value | None) -> Op | None:
+    """Return the operator whose elements a value of the old graph has in another order."""
+    source = None if value is None else new.old.producers.get(value)
+    while source is not None and source in REARRANGES:
+        source = new.old.producers.get(source.first)
+    return source
 
 
 def _onnxruntime_saturates() -> bool:

@@ -168,6 +168,10 @@ def hybrids():
         inputs = [real, weights(noise(1, *k, 8, seed=2), 3), c(noise(8))]
         options = ("DepthwiseConv2DOptions", {**how, "depthMultiplier": 2})
         quantized(f"DEPTHWISE_CONV_2D hybrid {title}", inputs, [F], options, version=6)
+    inputs = [c((2, 12, 10, 5), I32), weights(noise(5, 3, 3, 4, seed=4, scale=0.4)), real]
+    how = ("TransposeConvOptions", {"padding": SAME, "strideH": 2, "strideW": 2})
+    quantized("TRANSPOSE_CONV hybrid", inputs, [F], how, version=3)
+    quantized("TRANSPOSE_CONV hybrid bias", [*inputs, c(noise(5))], [F], how, version=3)
     for asymmetric in (False, True):
         inputs = [noise(2, 3, 4) + F(0.5), weights(noise(2, 4, 6), per_channel=False)]
         how = {"asymmetricQuantizeInputs": asymmetric}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import anylayer
+from anylayer.engines import onnxruntime
+from anylayer.errors import ConversionError
 from anylayer.layers.tflite._quantized import ON_INTEGERS
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
@@ -37,3 +42,45 @@ def test_operator_is_within_a_step_of_the_recorded_integers(name: str, engine: s
         steps = np.abs(got[output].astype(np.int64) - want)
         assert steps.max() <= (0 if name.split()[0] in EXACT else 1)
         assert (steps == 0).mean() >= SHARE
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+@pytest.mark.parametrize(
+    "name",
+    ["CONV_2D int8 same", "DEPTHWISE_CONV_2D uint8 relu6", "TRANSPOSE_CONV int8", "FULLY_CONNECTED int8"],
+)
+def test_file_keeps_the_integers_of_weights(name: str, suffix: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    path = anylayer.read(case.save(tmp_path)).write(tmp_path / f"net{suffix}", verify=case.inputs).files[-1]
+    if suffix == ".onnx":
+        graph = onnx.load(path).graph
+        assert {"Conv", "ConvTranspose", "MatMul"} & {n.op_type for n in graph.node}
+        weights = max(graph.initializer, key=lambda x: len(x.dims))
+        assert weights.data_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+        assert {n.op_type for n in graph.node if weights.name in n.input} == {"DequantizeLinear"}
+    else:
+        assert 'element_type="u8"' in path.read_text() or 'element_type="i8"' in path.read_text()
+
+
+@pytest.mark.parametrize(("error", "accepted"), [(1, True), (2, False)])
+def test_file_passes_with_errors_of_one_step(
+    error: int, accepted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, original = CASES["AVERAGE_POOL_2D int8 same"], onnxruntime.open_file
+
+    def changed(*args: Any) -> Any:
+        run = original(*args)
+        place = np.int8(np.arange(2 * 4 * 3 * 4).reshape(2, 4, 3, 4) == 5)
+        return lambda feed: {name: x + place * np.int8(error) for name, x in run(feed).items()}
+
+    monkeypatch.setattr(onnxruntime, "open_file", changed)
+    with nullcontext() if accepted else pytest.raises(ConversionError, match="largest difference 2"):
+        done = anylayer.read(case.save(tmp_path)).write(tmp_path / "net.onnx", verify=case.inputs)
+        assert [c.rule for c in done.checks] == ["steps"]
+        assert any("which rounding moves by a step" in note for note in done.notes)
+
+
+def test_caffe_refuses_quantized_networks(tmp_path: Path) -> None:
+    net = anylayer.read(CASES["QUANTIZE int8"].save(tmp_path))
+    with pytest.raises(anylayer.AnyLayerError, match="has no layer for QuantizeLinear"):
+        net.write(tmp_path / "net.prototxt")

@@ -66,9 +66,9 @@ class TFLiteLayer(Layer):
 
     @property
     def hybrid(self) -> Function:
-        """The function that rounds rows of the first input where only the weights are quantized."""
+        """The function that rounds rows of the input where only the second input, the weights, is quantized."""
         weights = self._steps_of(1)
-        if self.input_steps or not weights:
+        if not weights or self._steps_of(0) or self._steps_of(2):
             return lambda rows, axes: rows
         asymmetric = getattr(self, "asymmetric_quantize_inputs", weights[0].ndim > 0)  # an option of products only
         return functools.partial(round_rows, asymmetric=asymmetric)

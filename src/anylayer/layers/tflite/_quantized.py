@@ -33,7 +33,7 @@ def on_reals(function: Function) -> Function:
 
     @functools.wraps(function)
     def forward(self: Layer, *arrays: Array | None) -> object:
-        if self.type in ON_INTEGERS:
+        if self.type in ON_INTEGERS or (self.type == "CONCATENATION" and _has_one_scale(self)):
             return function(self, *arrays)
         dtypes = self.settings.get("dtypes", ())
         nothing = [[None] * len(arrays), [None] * len(dtypes)]
@@ -44,6 +44,12 @@ def on_reals(function: Function) -> Function:
         return [*map(_to_integers, results, outputs, dtypes)]
 
     return forward
+
+
+def _has_one_scale(self: Layer) -> bool:
+    """Return whether all inputs and outputs have the same scale and zero point."""
+    inputs, outputs, *_ = self.settings.get("steps", [[], []])
+    return len({None if s is None else (s[0].tobytes(), s[1].tobytes()) for s in (*inputs, *outputs)}) <= 1
 
 
 def _to_reals(x: Array | None, steps: Steps | None) -> Array | None:

@@ -77,6 +77,19 @@ def transpose_convolution(
     return y + bias
 
 
+def _transpose_convolution(
+    shape: list[int],
+    w: Array,
+    x: Array,
+    bias: Array | None = None,
+    *,
+    hybrid: Function,
+    padding: str,
+    **steps: int,
+) -> Array:
+    return transpose_convolution(shape, w, hybrid(x, (1, 2, 3)), bias, padding=padding, **steps)
+
+
 def _pooling(kind: str) -> Function:
     pool = of_tensorflow(kind)
 
@@ -116,7 +129,7 @@ operators(
             "output is channel c of x convolved with filter c * K + k.",
             depth_multiplier=_SIZE, **_STRIDES, **_DILATIONS),
         "TRANSPOSE_CONV": fused_row("Compute the transposed convolution of images, and add a bias.",
-            transpose_convolution, "transpose_conv",
+            _transpose_convolution, "transpose_conv",
             "Inputs: the shape (N, H', W', M) of the output, a constant; the filter (M, height, width, C); x "
             "(N, H, W, C); a bias (M,), which may be absent.", shape=integers, **_STRIDES),
         "AVERAGE_POOL_2D": fused_row("Compute the mean of each window, without padded cells.",
