@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.limits import bytes_text, size
 from anylayer.compile.nodes import Definitions, trace_nodes
 from anylayer.compile.plan import Plan
-from anylayer.errors import wording
+from anylayer.errors import InputError, need, wording
 from anylayer.graph import Op, Value
 from anylayer.graph.operators import REARRANGES
 from anylayer.graph.sizes import is_static
@@ -33,6 +34,8 @@ _SAMPLES: Mapping[tuple[str, int], Sampler] = {
     ("MaxRoiPool", 1): regions,
 }
 """The samplers of operators, by name and index of the input. The attributes are those of a layer."""
+MAX_NOISE_BYTES = 1 << 28
+"""Bytes of all inputs that are made: a file of a few lines can claim inputs of any size."""
 _MAX_FULL_BYTES = 2
 """An integer input of at most this size takes all values of its dtype."""
 
@@ -52,6 +55,13 @@ def noise(
     bits cover the range of their dtype.
     """
     known_types = {name: kind for name, kind in types.items() if kind is not None}
+    total = sum(size(kind) for kind in known_types.values())
+    need(
+        total <= MAX_NOISE_BYTES,
+        f"{network.source}: its inputs take {bytes_text(total)}; the limit for inputs of noise is "
+        f"{bytes_text(MAX_NOISE_BYTES)}. Give smaller ones: {wording('shapes={...}', '--shape')}",
+        InputError,
+    )
     arrays = dict(zip(known_types, normal_noise(known_types.values(), seed)))
     if scale != 1:
         arrays = {n: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for n, x in arrays.items()}

@@ -112,5 +112,5 @@ def network_files(
     Raises InputError where the network's own file is missing.
     """
     if model is None:
-        raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or its content")
+        raise InputError(f"the network is missing: give the path of a {suffixes[0]}, or a buffer with its content")
     return NetworkFiles(model, weights, suffixes, format, {"dialect": DIALECT, **options})

@@ -12,6 +12,8 @@ from anylayer.layers.tflite._quantized import bilinear
 from anylayer.network import Function
 
 _SIZE = attribute("int32")
+_MAX_CELLS = 1 << 16
+"""Cells of a window."""
 _convolution = of_tensorflow("Conv2D")
 _transpose_of_convolution = of_tensorflow("Conv2DBackpropInput")
 
@@ -96,6 +98,8 @@ def _pooling(kind: str) -> Function:
     def pool_images(
         x: Array, *, padding: str, filter_height: int, filter_width: int, stride_h: int, stride_w: int
     ) -> Array:
+        size = f"{filter_height} x {filter_width}"
+        need(filter_height * filter_width <= _MAX_CELLS, f"a window of {size} exceeds the limit of {_MAX_CELLS} cells")
         ksize, strides = [1, filter_height, filter_width, 1], [1, stride_h, stride_w, 1]
         y: Array = pool(x, ksize, strides, padding, explicit_paddings=(), data_format="NHWC")
         return y
