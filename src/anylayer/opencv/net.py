@@ -78,8 +78,8 @@ class LayerNumbers(np.ndarray[tuple[int], np.dtype[np.int32]]):
 class Net:
     """A network with the interface of cv2.dnn.Net.
 
-    Layers are named and numbered as OpenCV does (see table_of). Images are NCHW, also for networks of TensorFlow
-    and Keras. A network is compiled when it first runs, for the input shapes that it gets; layers that are
+    Layers are named and numbered as OpenCV does (see table_of). Images are NCHW, also for networks of TensorFlow,
+    TFLite and Keras. A network is compiled when it first runs, for the input shapes that it gets; layers that are
     registered later do not change it. `net` is the anylayer.Net.
     """
 

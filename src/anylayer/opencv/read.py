@@ -17,13 +17,12 @@ _FRAMEWORKS = {
     "tensorflow": ("tensorflow", False, (".pb", ".pbtxt")),
     "onnx": ("onnx", False, (".onnx", "")),
     "darknet": ("darknet", True, (".cfg", ".weights")),
+    "tflite": ("tflite", False, (".tflite", "")),
     "dldt": ("openvino", True, (".xml", ".bin")),
     "openvino": ("openvino", True, (".xml", ".bin")),
 }
 """The format of a framework, whether readNet's buffers are its weights and its network in this order, and the
 suffixes of its network and its weights."""
-
-_TFLITE = "TensorFlow Lite networks (.tflite) are not read with blobs (N, C, H, W); use anylayer.read"
 
 
 @converted
@@ -31,8 +30,8 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
     """Read a network of any format; its content decides which.
 
     readNet(model, config, framework) takes files, in either order. readNet(framework, bufferModel, bufferConfig)
-    takes buffers: "caffe", "darknet", "tensorflow", "onnx" or "openvino", the weights (or the only file), and the
-    network.
+    takes buffers: "caffe", "darknet", "tensorflow", "tflite", "onnx" or "openvino", the weights (or the only
+    file), and the network.
     """
     if not isinstance(config, (str, Path)) and config is not None:
         return _from_buffers(str(model), config, framework)
@@ -42,9 +41,7 @@ def readNet(model: Any, config: Any = "", framework: Any = "") -> Net:
     if network is None:
         raise InputError("readNet needs the file of a network")
     _refuse_text_graph(weights)
-    net = Net(NetworkFiles(network, weights, options={"dialect": DIALECT}))
-    need(net.net.network.format != "tflite", _TFLITE, FileError)
-    return net
+    return Net(NetworkFiles(network, weights, options={"dialect": DIALECT}))
 
 
 def _from_buffers(framework: str, model: Any, config: Any) -> Net:
@@ -144,6 +141,6 @@ def readNetFromTorch(*files: Any) -> NoReturn:
 
 
 @converted
-def readNetFromTFLite(*files: Any) -> NoReturn:
-    """Raise an error: TensorFlow Lite networks are not read."""
-    raise FileError(_TFLITE)
+def readNetFromTFLite(model: object = None, *, bufferModel: object = None) -> Net:
+    """Read a TensorFlow Lite network: its path, or its content. Blobs of rank 4 are NCHW, as in OpenCV."""
+    return _net("tflite", model if bufferModel is None else bufferModel)

@@ -104,11 +104,12 @@ def table_of(network: Network) -> LayerTable:
     """Return the table of a network.
 
     Caffe's layers have OpenCV's names, types and numbers. In networks of other formats, nodes that compute
-    constants are left out; types are the file's. Nodes of ONNX have OpenCV's names. An output of the network whose
+    constants are left out; types are the file's. Nodes of ONNX have OpenCV's names. A fused activation of TFLite
+    is a layer `name/activ`, and the layer before it has no values. An output of the network whose
     name is not that of its node is one more layer, as in OpenCV.
     """
     entries = _entries(network)
-    if network.format in ("caffe", "tensorflow"):
+    if network.format in ("caffe", "tensorflow", "tflite"):
         consumed = {name for node in network.nodes for name in node.inputs}
         return LayerTable(entries, [e for e in entries[1:] if e.values and consumed.isdisjoint(e.values)])
     outputs = []
@@ -138,6 +139,10 @@ def _entries(network: Network) -> list[LayerEntry]:
         if names[name] > 1:
             name = f"{name}_{names[name] - 1}"
         type_ = _SPELLED.get(node.type, node.type) if caffe else node.type
+        activation = node.params.get("options", {}).get("fused_activation_function", "NONE")
+        if network.format == "tflite" and activation != "NONE":
+            entries.append(LayerEntry(len(entries), name, type_, []))
+            name, type_ = f"{name}/activ", activation
         if caffe and type_ in _SPLIT:
             first, type_ = _SPLIT[type_]
             entries.append(LayerEntry(len(entries), f"{name}/scale", first, []))
@@ -184,9 +189,11 @@ def layouts_of(network: Network) -> Mapping[str, str]:
     """Return the order of axes, "NHWC" or "NCHW", that each value has where its rank is 4.
 
     For values of rank 5, "NHWC" stands for NDHWC.
-    It is for the formats in which OpenCV's blobs are NCHW whatever the file has: TensorFlow and Keras. Networks of
-    other formats have none.
+    It is for the formats in which OpenCV's blobs are NCHW whatever the file has: TensorFlow, TFLite and Keras.
+    Networks of other formats have none.
     """
+    if network.format == "tflite":
+        return _layouts_of_tflite(network)
     if network.format not in ("tensorflow", "keras"):
         return {}
     results = _transposed_values(network)
@@ -196,6 +203,23 @@ def layouts_of(network: Network) -> Mapping[str, str]:
         layout = results.get(node.outputs[0] if node.outputs else "") or _stated_layout(node) or before
         if layout:
             layouts.update(dict.fromkeys(node.outputs, layout))
+    return layouts
+
+
+def _layouts_of_tflite(network: Network) -> Mapping[str, str]:
+    """Return the layouts of values as OpenCV does: convolutions and inputs of rank 4 are images, and so is what is
+    computed from images only, except where a RESHAPE changes the rank.
+    """
+    constants = {node.outputs[0]: node.blobs[0] for node in network.nodes if not node.inputs and node.blobs}
+    kinds = {name: kind.shape if kind is not None else network.open[name] for name, kind in network.inputs.items()}
+    layouts = {name: {4: "NHWC", 2: "planar"}.get(len(shape), "") for name, shape in kinds.items()}
+    for node in network.nodes:
+        before = {layouts[name] for name in node.inputs if layouts.get(name)}
+        layout = before.pop() if len(before) == 1 else ""
+        if node.type == "RESHAPE" and layout == "NHWC":
+            sizes = constants.get(node.inputs[1]) if len(node.inputs) > 1 else node.params["options"]["new_shape"]
+            layout = "NHWC" if sizes is not None and len(sizes) == 4 else "NCHW"
+        layouts.update(dict.fromkeys(node.outputs, "NHWC" if node.type == "CONV_2D" else layout))
     return layouts
 
 

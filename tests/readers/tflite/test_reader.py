@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import anylayer
-import anylayer.opencv as dnn
 from anylayer.errors import AnyLayerError, UnknownLayers
 from tests.layers.tflite.recorded import recorded
 
@@ -153,11 +152,6 @@ def test_second_subgraph_that_nothing_runs_is_ignored(tmp_path: Path) -> None:
 def test_scale_of_floats_is_ignored(tmp_path: Path) -> None:
     path, case = save(tmp_path, special("float with scale")), recorded()[ADD]
     np.testing.assert_array_equal(anylayer.read(path).compile("numpy")(case.inputs)["out0"], case.outputs["out0"])
-
-
-def test_opencv_refuses_images_in_this_order(tmp_path: Path) -> None:
-    with pytest.raises(dnn.error, match="are not read with blobs"):
-        dnn.readNet(save(tmp_path, recorded()[ADD].model))
 
 
 def test_open_sizes_are_those_of_the_signature(tmp_path: Path) -> None:

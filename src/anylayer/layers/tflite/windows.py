@@ -99,7 +99,10 @@ def _pooling(kind: str) -> Function:
         x: Array, *, padding: str, filter_height: int, filter_width: int, stride_h: int, stride_w: int
     ) -> Array:
         size = f"{filter_height} x {filter_width}"
-        need(filter_height * filter_width <= _MAX_CELLS, f"a window of {size} exceeds the limit of {_MAX_CELLS} cells")
+        need(
+            filter_height * filter_width <= _MAX_CELLS,
+            f"a window of {size} exceeds the limit of {_MAX_CELLS} cells",
+        )
         ksize, strides = [1, filter_height, filter_width, 1], [1, stride_h, stride_w, 1]
         y: Array = pool(x, ksize, strides, padding, explicit_paddings=(), data_format="NHWC")
         return y
