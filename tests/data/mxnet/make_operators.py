@@ -5,11 +5,14 @@ python make_operators.py    (in Python 3.8 with mxnet 1.9.1 and numpy 1.23)
 
 from __future__ import annotations
 
+import json
+import struct
+import tempfile
 from pathlib import Path
 
 import mxnet as mx
 import numpy as np
-from recording import F, W, case, network, noise, save
+from recording import CASES, F, W, case, network, noise, save
 
 SAME_SHAPES = """elemwise_add elemwise_sub elemwise_mul elemwise_div _mod _power _maximum _minimum _hypot _equal
 _not_equal _greater _greater_equal _lesser _lesser_equal _logical_and _logical_or _logical_xor _grad_add"""
@@ -351,6 +354,21 @@ def recurrent():
                  state_size=size, num_layers=layers, bidirectional=both, state_outputs=outputs, p=0.5)  # fmt: skip
 
 
+def unit(x, filters, name, kernel=(1, 1), stride=(1, 1), groups=1, fix_gamma=False):
+    """Return a convolution with normalization and a ReLU."""
+    pad = tuple(k // 2 for k in kernel)
+    y = mx.sym.Convolution(x, kernel=kernel, stride=stride, pad=pad, num_filter=filters, num_group=groups,
+                           no_bias=True, workspace=256, name=f"{name}_conv")  # fmt: skip
+    y = mx.sym.BatchNorm(y, fix_gamma=fix_gamma, eps=2e-5, momentum=0.9, name=f"{name}_bn")
+    return mx.sym.Activation(y, act_type="relu", name=f"{name}_relu")
+
+
+def classified(x, classes=5):
+    y = mx.sym.Pooling(x, global_pool=True, kernel=(7, 7), pool_type="avg", name="pool")
+    y = mx.sym.FullyConnected(mx.sym.Flatten(y), num_hidden=classes, name="fc")
+    return mx.sym.SoftmaxOutput(y, name="softmax")
+
+
 def networks():
     x = mx.sym.Variable("data", shape=(0, 1, 12, 12))
     y = mx.sym.Convolution(x, kernel=(5, 5), num_filter=6, name="conv1")
@@ -361,17 +379,144 @@ def networks():
     y = mx.sym.SoftmaxOutput(y, name="softmax")
     trained("lenet", y, {"data": noise(2, 1, 12, 12)})
 
+    x, image = mx.sym.Variable("data"), noise(2, 3, 16, 16)
+    y = mx.sym.BatchNorm(x, fix_gamma=True, eps=2e-5, name="bn_data")
+    y = unit(y, 8, "stem", (7, 7), (2, 2))
+    y = mx.sym.Pooling(y, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", name="pool0")
+    y = unit(unit(y, 8, "a1", (3, 3)), 8, "a2", (3, 3)) + y
+    y = mx.sym.Activation(y + unit(y, 8, "b", (1, 1)), act_type="relu", name="join")
+    trained("resnet", classified(y), {"data": image})
+
+    y = unit(x, 8, "conv", (3, 3), (2, 2))
+    for i, filters in enumerate((8, 16)):
+        y = unit(y, 8, f"dw{i}", (3, 3), (1 + i, 1 + i), groups=8)
+        y = unit(y, 8 if i == 0 else filters, f"pw{i}")
+    trained("mobilenet", classified(y), {"data": image})
+
+    y = unit(x, 8, "stem", (3, 3), (2, 2), fix_gamma=True)
+    parts = [unit(y, 4, "a"), unit(unit(y, 3, "b1"), 4, "b3", (3, 3))]
+    parts.append(unit(unit(unit(y, 3, "c1"), 4, "c2", (3, 3)), 4, "c3", (3, 3)))
+    parts.append(mx.sym.Pooling(y, kernel=(3, 3), stride=(1, 1), pad=(1, 1), pool_type="avg"))
+    y = mx.sym.Concat(*parts, name="concat")
+    y = mx.sym.Dropout(mx.sym.LRN(y, nsize=5), p=0.3)
+    y = mx.sym.Pooling(y, kernel=(3, 3), stride=(2, 2), pool_type="max", pooling_convention="full")
+    trained("inception", classified(y), {"data": image})
+
+    y = unit(unit(x, 8, "down", (3, 3), (2, 2)), 8, "middle", (3, 3))
+    y = mx.sym.Deconvolution(y, kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=4, name="up")
+    y = mx.sym.Concat(y, mx.sym.UpSampling(y, scale=1, sample_type="nearest", num_args=1), name="concat")
+    y = mx.sym.Convolution(y, kernel=(1, 1), num_filter=3, name="score")
+    trained("segmentation", mx.sym.SoftmaxOutput(y, multi_output=True, name="softmax"), {"data": image})
+    gluon(image)
+    old_versions()
+
+
+def gluon(image):
+    """Add a network and a recurrent one as Gluon exports them."""
+    from mxnet.gluon import nn, rnn
+
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Conv2D(8, 3, 2, 1, use_bias=False), nn.BatchNorm(), nn.PReLU(), nn.Conv2D(8, 3, 1, 1, groups=8))
+        net.add(
+            nn.LayerNorm(axis=1), nn.Swish(), nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(6, activation="tanh")
+        )
+        net.add(nn.Dropout(0.5), nn.Dense(4))
+    exported("gluon", net, image)
+    exported("gluon recurrent", rnn.LSTM(5, num_layers=2, bidirectional=True, prefix="lstm_"), noise(4, 2, 3))
+
+
+def exported(name, net, x):
+    """Add a network as HybridBlock.export writes it."""
+    mx.random.seed(2)
+    net.initialize(mx.init.Xavier(rnd_type="gaussian"))
+    net.hybridize()
+    data = mx.nd.array(x)
+    if "recurrent" in name:
+        states = net.begin_state(batch_size=x.shape[1])
+        expected = [net(data, states)[0]]
+    else:
+        expected = [net(data)]
+    with tempfile.TemporaryDirectory() as folder:
+        net.export(f"{folder}/net")
+        symbol, params = (Path(f"{folder}/net-{part}").read_bytes() for part in ("symbol.json", "0000.params"))
+    inputs = {n: x for n in mx.sym.load_json(symbol.decode()).list_inputs() if n in ("data", "data0")}
+    if "recurrent" in name:
+        inputs.update({f"data{i + 1}": s.asnumpy() for i, s in enumerate(states)})
+        expected += net(data, states)[1]
+    outputs = {str(i): y.asnumpy() for i, y in enumerate(expected)}
+    CASES.append({"name": name, "symbol": symbol, "params": params, "inputs": inputs, "outputs": outputs})
+
+
+def old_versions():
+    """Add one network in the JSON of MXNet 0.8 and 0.9, and its arrays in the versions 0 and 1 of their format."""
+    weights = {"conv_weight": noise(4, 2, 3, 3), "conv_bias": noise(4), "bn_gamma": noise(4), "bn_beta": noise(4)}
+    states = {"bn_moving_mean": noise(4, seed=3), "bn_moving_var": noise(4, seed=4) ** 2 + F(0.1)}
+    convolution = {"kernel": "(3L, 3L)", "num_filter": "4", "pad": "(1L, 1L)", "workspace": "512"}
+    steps = [
+        ("null", "data", {}, []), ("null", "conv_weight", {}, []), ("null", "conv_bias", {}, []),
+        ("Convolution", "conv", convolution, [0, 1, 2]), ("null", "bn_gamma", {}, []), ("null", "bn_beta", {}, []),
+        ("BatchNorm", "bn", {"eps": "0.001", "fix_gamma": "False", "momentum": "0.9"}, [3, 4, 5]),
+        ("argmax", "best", {"axis": "-1"}, [6]),
+        ("Reshape", "flat", {"target_shape": "(0, 72)"}, [6]),
+        ("null", "softmax_label", {}, []), ("SoftmaxOutput", "softmax", {"grad_scale": "1"}, [8, 9]),
+    ]  # fmt: skip
+    x = {"data": noise(2, 2, 6, 3)}
+    for version in (None, 900, 1000):
+        aux = version is not None
+        nodes, places = [], {}
+        for i, (op, name, attributes, inputs) in enumerate(steps):
+            if op == "BatchNorm" and aux:
+                nodes += [{"op": "null", "name": n, "inputs": []} for n in states]
+            places[i] = len(nodes)
+            entries = [[places[j], 0, 0] if aux else [places[j], 0] for j in inputs]
+            if op == "BatchNorm" and aux:
+                entries += [[places[i] - 2, 0, 0], [places[i] - 1, 0, 0]]
+            node = {"op": op, "name": name, "inputs": entries}
+            if version is None:
+                node.update(param=attributes, attr={"ctx_group": "dev1", "lr_mult": "2"}, backward_source_id=-1)
+            else:
+                node["attr" if version < 1000 else "attrs"] = attributes
+            nodes.append(node)
+        heads = [[places[i], 0, 0] if aux else [places[i], 0] for i in (10, 7)]
+        whole = {
+            "nodes": nodes,
+            "arg_nodes": [i for i, n in enumerate(nodes) if n["op"] == "null"],
+            "heads": heads,
+        }
+        if version is not None:
+            whole["attrs"] = {"mxnet_version": ["int", version]}
+        network(f"version {version or 800}", None, x, weights, states, json.dumps(whole, indent=2, sort_keys=True))
+    last = CASES[-1]
+    arrays = {**{f"arg:{n}": a for n, a in weights.items()}, **{f"aux:{n}": a for n, a in states.items()}}
+    for version in (0, 1, 3):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "file.params"
+            path.write_bytes(old_params(arrays, version))
+            with mx.util.np_shape(version == 3):
+                loaded = mx.nd.load(str(path))
+            assert all((loaded[n].asnumpy() == a).all() for n, a in arrays.items())
+            CASES.append({**last, "name": f"params {version}", "params": path.read_bytes()})
+
+
+def old_params(arrays, version):
+    """Return a .params file with arrays in a version of their format."""
+    parts = [struct.pack("<QQQ", 0x112, 0, len(arrays))]
+    for a in arrays.values():
+        sizes = struct.pack(f"<{a.ndim}{'q' if version else 'I'}", *a.shape)
+        head = {0: b"", 1: struct.pack("<I", 0xF993FAC8), 3: struct.pack("<Ii", 0xF993FACA, 0)}[version]
+        parts.append(head + struct.pack("<i", a.ndim) + sizes + struct.pack("<iii", 1, 0, 0) + a.tobytes())
+    parts.append(struct.pack("<Q", len(arrays)))
+    parts += [struct.pack("<Q", len(n)) + n.encode() for n in arrays]
+    return b"".join(parts)
+
 
 def trained(name, symbol, inputs):
     """Add a network with the weights of MXNet's initializer, in the form of a Module."""
-    module = mx.mod.Module(
-        symbol, data_names=[*inputs], label_names=[n for n in symbol.list_arguments() if "label" in n]
-    )
     labels = [n for n in symbol.list_arguments() if "label" in n]
+    module = mx.mod.Module(symbol, data_names=[*inputs], label_names=labels)
     shapes = dict(zip(symbol.list_arguments(), symbol.infer_shape(**{n: a.shape for n, a in inputs.items()})[0]))
-    module.bind(
-        [(n, a.shape) for n, a in inputs.items()], [(n, shapes[n]) for n in labels] or None, for_training=False
-    )
+    module.bind([(n, a.shape) for n, a in inputs.items()], [(n, shapes[n]) for n in labels], for_training=False)
     mx.random.seed(1)
     module.init_params(mx.init.Xavier())
     weights, states = module.get_params()

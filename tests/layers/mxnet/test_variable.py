@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from .recorded import as_recorded
 
-test_networks_match_the_recorded_results = as_recorded("lenet")
+test_networks_match_the_recorded_results = as_recorded(
+    "lenet", "resnet", "mobilenet", "inception", "segmentation", "gluon", "version", "params"
+)

@@ -29,6 +29,8 @@ class MXNetLayer(Layer):
     """Further attributes on which only training depends."""
     neutral: ClassVar[Mapping[str, object]] = {}
     """Attributes that are not supported, with the value at which they have no effect."""
+    without_effect: ClassVar[tuple[str, int, int]] = ("", 0, 0)
+    """An attribute, the value at which it had no effect, and the version since which it has one."""
     data_inputs: ClassVar[int | None] = None
     """How many inputs are data, where the inputs after them are labels, which only the loss reads."""
     input_names: ClassVar[tuple[str, ...]] = ()
@@ -40,6 +42,8 @@ class MXNetLayer(Layer):
             declared, needed = self.fields.get(name), self.neutral.get(name, value)
             need(value == needed, f"{name}={value} is not supported, only {name}={needed}")
             is_absent = value is None and declared is not None and declared.kind != "any"
+            old, number, version = self.without_effect
+            is_absent = is_absent or (name == old and value == number and node.version < version)
             if not is_absent and (declared is not None or name not in ignored):
                 attrs[name] = value
         super().prepare(replace(node, params={"attrs": attrs}), dialect)

@@ -58,7 +58,8 @@ def _index_of(what: str, function: Function) -> OperatorType:
         return places.reshape((1,) * len(x.shape)) if axis is None and keepdims else places
 
     return row(f"Return the index of the {what} along an axis, or in the flat array, as float32.", index,
-        "tensor/broadcast_reduce_op_index.cc", axis=ANY, keepdims=FLAG)  # fmt: skip
+        "tensor/broadcast_reduce_op_index.cc", "Before version 0.9.5 axis=-1 means the flat array.",
+        {"without_effect": ("axis", -1, 905)}, axis=ANY, keepdims=FLAG)  # fmt: skip
 
 
 def _top_k(
