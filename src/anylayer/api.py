@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from anylayer.inspect.costs import Profile
     from anylayer.inspect.report import Report
     from anylayer.readers.caffe import CaffeOptions
+    from anylayer.readers.mxnet import MXNetOptions
     from anylayer.runtime.model import Model
     from anylayer.source import Written
 
-    class ReadOptions(CaffeOptions, total=False):
+    class ReadOptions(CaffeOptions, MXNetOptions, total=False):
         """The options of all readers, for type checkers and editors. Each base is one reader's."""
 
 
@@ -380,17 +381,17 @@ def read(
     """Read a network of any format; its content decides which.
 
     model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
-    where the model does not hold or name them (.caffemodel, .caffemodel.h5, .weights, .weights.h5, .bin). layers:
-    Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs, or a mapping of
-    types to classes; they replace built-in layers of the same types. Libraries of native layers ("lib.so", or
-    "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so that a crash of
-    its code becomes an error of the layer; calls are then slower. A call that takes more than 60 seconds, or than
-    the number given here, is an error, too. kernels: configurations of OpenCL kernels (.xml), or an OpenCL, which
-    also names the device. constants: values in place of inputs, such as {"sr": 16000}.
+    where the model does not hold or name them (.caffemodel, .caffemodel.h5, .weights, .weights.h5, .bin, .params).
+    layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs, or a
+    mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
+    ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
+    that a crash becomes an error of the layer; calls are then slower. A call of more than 60 seconds, or of more
+    than this number, is an error. kernels: configurations of OpenCL kernels (.xml), or an OpenCL, which names the
+    device. constants: values in place of inputs, such as {"sr": 16000}.
 
-    options: those that the file's format has; None stands for an option that is not given. Caffe networks have
-    dialect (the fork of Caffe the file was written for, where its layers mean different things in different
-    forks), proto (the fork's own caffe.proto), and phase, level and stages (which include and exclude rules hold).
+    options: those that the file's format has; None means not given. Caffe networks have dialect (the fork of
+    Caffe, where forks disagree about the file's layers), proto (the fork's own caffe.proto), and phase, level and
+    stages (for include and exclude rules). MXNet networks have outputs (to read in place of the symbol's).
 
     Raises FileError, NetworkError, LayerError; InputError for an option that the format does not have.
     """
@@ -470,8 +471,7 @@ def _network(
     return reader, network
 
 
-_READ = ("weights", "layers", "isolate", "kernels", "constants")
-"""The arguments of `read` for every format."""
+_READ = ("weights", "layers", "isolate", "kernels", "constants")  # the arguments of `read` for every format
 
 
 def _option(name: str) -> str:

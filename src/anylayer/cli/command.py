@@ -318,13 +318,11 @@ def reading_options(function: F) -> F:
             ),
             reading("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             reading(
-                "--phase",
-                type=click.Choice(["TEST", "TRAIN"]),
-                default="TEST",
-                help="The phase whose layers are read [TEST].",
+                "--phase", type=click.Choice(["TEST", "TRAIN"]), default="TEST", help="The phase to read [TEST]."
             ),
             reading("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
             reading("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
+            reading("--output", multiple=True, metavar="NAME", help="MXNet: an output in place of the symbol's."),
             reading(
                 "--constant",
                 "constants",
@@ -445,6 +443,7 @@ def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "phase": options["phase"] if options["phase"] != "TEST" else None,  # the defaults hold for every format
         "level": options["level"] or None,
         "stages": options["stage"] or None,
+        "outputs": options["output"] or None,
         "constants": constants_of(options["constants"]),
     }
 

@@ -43,8 +43,7 @@ def image_options(function: F) -> F:
             image(
                 "--pixels",
                 type=click.Choice(list(CONVENTIONS)),
-                help="As keras.applications: tf (RGB, -1..1), torch (RGB, ImageNet's mean, "
-                "deviation), caffe (BGR).",
+                help="As keras.applications: tf, torch RGB; caffe BGR.",
             ),
         ],
     )

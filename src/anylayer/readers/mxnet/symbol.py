@@ -6,10 +6,10 @@ Source: src/nnvm/legacy_json_util.cc of MXNet; src/pass/saveload_json.cc of NNVM
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from anylayer.errors import FileError, need
+from anylayer.errors import FileError, InputError, nearest, need
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._values import AttributeValue, parse_value
 
@@ -19,6 +19,8 @@ _OLDEST = 800
 """The version of files that do not state theirs, in the form of MXNet: 10901 is 1.9.1."""
 _HIDDEN = re.compile(r"__\w+__|(\w+_)?(ctx_group|lr_mult|wd_mult|force_mirroring|mirror_stage)")
 """Attributes that no operator reads: of users, of devices and of training."""
+_OUTPUT = re.compile(r"(.+)_output(\d*)")
+_MAX_DIGITS = 5  # of the number of an output
 _LONG = re.compile(r"(?<=\d)L$")
 
 Entry = tuple[int, int]
@@ -64,6 +66,20 @@ def parse_symbol(stored: Mapping[str, object]) -> Symbol:
             raise FileError(f"mxnet_version must be ['int', number], got {str(pair)[:40]}")
         version = pair[1]
     return Symbol(nodes, heads, version)
+
+
+def with_outputs(symbol: Symbol, names: Sequence[str]) -> Symbol:
+    """Return the symbol with other outputs: nodes, or "<node>_output" or "<node>_output<number>" as in MXNet."""
+    numbers = {node.name: i for i, node in enumerate(symbol.nodes) if node.type != VARIABLE}
+    heads: list[Entry] = []
+    for name in names:
+        parts = _OUTPUT.fullmatch(name)
+        node, output = (name, "") if name in numbers or parts is None else parts.groups()
+        exists = node in numbers and len(output) < _MAX_DIGITS
+        need(exists, f"outputs: there is no operator for '{name}'{nearest(node, numbers)}", InputError)
+        heads.append((numbers[node], int(output or 0)))
+    need(heads, "outputs: give at least one name", InputError)
+    return replace(symbol, heads=heads)
 
 
 def _items(stored: Mapping[str, object], name: str) -> list[object]:
