@@ -15,6 +15,7 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from flatbuffers import flexbuffers
 
 F, I32 = np.float32, np.int32
 CASES: list[dict] = []
@@ -39,7 +40,7 @@ def model(kind, inputs, options, outputs, version=1, change=None):
     whole = schema.ModelT()
     whole.version, whole.description = 3, "one operator"
     code = schema.OperatorCodeT()
-    code.builtinCode = getattr(schema.BuiltinOperator, kind)
+    code.builtinCode = getattr(schema.BuiltinOperator, kind, schema.BuiltinOperator.CUSTOM)
     code.deprecatedBuiltinCode = min(code.builtinCode, 127)
     code.version = version
     graph = schema.SubGraphT()
@@ -70,7 +71,9 @@ def model(kind, inputs, options, outputs, version=1, change=None):
     for i, (shape, dtype) in enumerate(outputs):
         step.outputs.append(tensor(f"out{i}", shape, dtype))
         graph.outputs.append(step.outputs[-1])
-    if options:
+    if code.builtinCode == schema.BuiltinOperator.CUSTOM:
+        code.customCode, step.customOptions = kind, np.frombuffer(flexbuffers.Dumps(options or {}), np.uint8)
+    elif options:
         name, fields = options
         step.builtinOptionsType = getattr(schema.BuiltinOptions, name)
         step.builtinOptions = getattr(schema, f"{name}T")()
@@ -309,6 +312,27 @@ def shapes():
     case("WHERE", [x > 0], ("WhereOptions", {}), dtypes=(np.int64,))
 
 
+def detections():
+    random = np.random.default_rng(7)
+    anchors = np.concatenate([random.uniform(0.1, 0.9, (40, 2)), random.uniform(0.2, 0.5, (40, 2))], 1).astype(F)
+    boxes, scores = noise(1, 40, 4), random.permutation(40 * 4).reshape(1, 40, 4).astype(F) / 160
+    how = {"max_detections": 6, "max_classes_per_detection": 1, "nms_score_threshold": 0.25, "num_classes": 3}
+    how |= {"nms_iou_threshold": 0.4, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
+    for title, more in (
+        ("fast", {}),
+        ("two classes", {"max_classes_per_detection": 2, "num_classes": 4, "_output_quantized": True}),
+        ("few", {"nms_score_threshold": 0.97, "max_detections": 50}),
+        ("regular", {"use_regular_nms": True, "detections_per_class": 3}),
+        ("regular many", {"use_regular_nms": True, "max_detections": 90, "num_classes": 4}),
+    ):
+        name = f"TFLite_Detection_PostProcess {title}"
+        case(name, [boxes, scores, c(anchors)], {**how, **more}, dtypes=(F,) * 4)
+        outputs = CASES[-1]["outputs"]
+        used = int(outputs["out3"][0]) * {**how, **more}["max_classes_per_detection"]
+        for i in range(3):  # the interpreter leaves the rest as it was
+            outputs[f"out{i}"][:, used:] = 0
+
+
 def special():
     """Return the models that test_reader.py reads, by name: a custom operator, an open size, and refused ones."""
     x, b = noise(2, 1, 4, 5), c(noise(3, 1, 5, seed=1))
@@ -392,7 +416,7 @@ def save(name, cases):
 
 
 def main():
-    for make in (windows, elements, reductions, shapes):
+    for make in (windows, elements, reductions, shapes, detections):
         make()
     save("operators.npz", CASES)
     np.savez_compressed(Path(__file__).with_name("special.npz"), **special())

@@ -344,8 +344,20 @@ def moves():
     quantized("CONCATENATION scales", [x, other], [out(U8, -4, 4)], ("ConcatenationOptions", {"axis": 1}))
 
 
+def detections():
+    anchors = np.random.default_rng(7).uniform(0.2, 0.6, (40, 4))
+    inputs = [
+        values(noise(1, 40, 4), U8),
+        values(np.abs(noise(1, 40, 4, seed=1)), U8),
+        values(anchors, U8, const=True),
+    ]
+    how = {"max_detections": 6, "max_classes_per_detection": 1, "nms_score_threshold": 0.25, "num_classes": 3}
+    how |= {"nms_iou_threshold": 0.4, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
+    quantized("TFLite_Detection_PostProcess uint8", inputs, [F] * 4, how)
+
+
 def main():
-    for make in (products, hybrids, elements, windows, moves):
+    for make in (products, hybrids, elements, windows, moves, detections):
         make()
     save("quantized.npz", CASES)
 

@@ -77,7 +77,9 @@ class TFLiteLayer(Layer):
         newest = NEWEST.get(node.type, 1)
         need(node.version <= newest, f"version {node.version} is not supported; the newest known is {newest}")
         options = {
-            k: v for k, v in node.params.get("options", {}).items() if k in self.fields or k not in _IGNORED
+            k: v
+            for k, v in node.params.get("options", {}).items()
+            if k in self.fields or not (k in _IGNORED or k.startswith("_"))
         }
         super().prepare(replace(node, params={"options": options}), dialect)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, attribute, need
+from anylayer.layer import Array, attribute, need, need_shape
 from anylayer.layer.arguments import integer, integers, number
+from anylayer.layers._detections import LOWEST, below
 from anylayer.layers._table import OperatorType, operators, row
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, of_tensorflow
-from anylayer.network import MAX_VALUES, DType
+from anylayer.network import MAX_VALUES, DType, Function
+
+_MAX_DETECTIONS = 1 << 16
 
 
 def _full(sizes: Sequence[int], value: float, dtype: DType) -> Array:
@@ -82,9 +86,65 @@ def _diagonal(x: Array) -> Array:
     return _set_diagonal(_full([*x.shape, x.shape[-1]], 0, x.dtype), x)
 
 
+def _corners(code: Array, anchors: Array) -> Array:
+    """Return the corners (N, 4) of boxes y, x, h, w that are relative to their anchors."""
+    center = code[:, :2] * anchors[:, 2:] + anchors[:, :2]
+    half = np.exp(code[:, 2:]) * anchors[:, 2:] / np.float32(2)
+    return np.concatenate([center - half, center + half], axis=1)
+
+
+def _best_of_classes(nms: Function, scores: Array, per_class: int, most: int) -> tuple[Array, Array, Array, Array]:
+    """Return the boxes, classes and scores (M, 1) of the best boxes of all classes, and their number."""
+    classes, n = scores.shape
+    selected, count = nms(scores[None], max_per_class=per_class)
+    label, box = (np.maximum(selected[:, i], 0) for i in (1, 2))
+    best = ops.gather(scores.reshape(classes * n), label * n + box)
+    best = np.where(np.arange(best.shape[0]) < count, best, LOWEST)
+    best, order = ops.top_k(best, min(most, best.shape[0]))
+    return ops.gather(box, order), ops.gather(label, order)[:, None], best[:, None], np.minimum(count, most)
+
+
+def _detect(
+    boxes: Array, scores: Array, anchors: Array, *, num_classes: int, max_detections: int,
+    max_classes_per_detection: int, detections_per_class: int, use_regular_nms: bool, nms_score_threshold: float,
+    nms_iou_threshold: float, **scales: float,
+) -> list[Array]:  # fmt: skip
+    n, width, rows, columns = anchors.shape[0], scores.shape[-1], max_detections, max_classes_per_detection
+    need_shape(anchors, (n, 4), "the anchors")
+    need_shape(boxes, (1, n, max(4, boxes.shape[-1])), "the boxes")
+    need_shape(scores, (1, n, width), "the scores")
+    need(0 <= width - num_classes <= 1, f"num_classes={num_classes}, but there are {width} scores for each box")
+    least = min(num_classes, rows, columns, detections_per_class, nms_iou_threshold)
+    need(least > 0 and nms_iou_threshold <= 1, "its limits must be positive, and nms_iou_threshold at most 1")
+    need(rows * columns <= _MAX_DETECTIONS, f"{rows * columns} detections; the limit is {_MAX_DETECTIONS}")
+    code = boxes[0, :, :4] / np.array([scales[f"{axis}_scale"] for axis in "yxhw"], np.float32)
+    corners, table = _corners(code, anchors), scores[0, :, width - num_classes :]
+    limits = {"iou_threshold": nms_iou_threshold, "score_threshold": below(nms_score_threshold)}
+    nms = partial(cast(Function, ops.nms), corners[None], **limits)
+    if use_regular_nms:
+        box, labels, best, count = _best_of_classes(nms, table.transpose(1, 0), detections_per_class, rows)
+        rows, columns = rows * columns, 1
+    else:
+        values, classes = ops.top_k(table, min(columns, num_classes))
+        selected, count = nms(values[None, None, :, 0], max_per_class=rows)
+        box = np.maximum(selected[:, 2], 0)
+        labels, best = ops.gather(classes, box), ops.gather(values, box)
+    length, wide = best.shape
+
+    def fill(x: Array) -> Array:
+        x = np.where((np.arange(length) < count).reshape(length, 1, 1), x, np.float32(0))
+        return np.pad(x, ((0, rows - length), (0, columns - wide), (0, 0))).reshape(1, rows * columns, x.shape[2])
+
+    each = ops.gather(corners, box)[:, None] + np.zeros((1, wide, 1), np.float32)
+    lists = [fill(x.astype(np.float32)[:, :, None])[:, :, 0] for x in (labels, best)]
+    return [fill(each), *lists, count.astype(np.float32).reshape(1)]
+
+
 _with_count, _with_scores = (
     partial(of_tensorflow(f"NonMaxSuppressionV{i}"), pad_to_max_output_size=True) for i in (4, 5)
 )
+
+_INT, _REAL = attribute("int32"), attribute("float")
 
 operators(
     TFLiteLayer,
@@ -115,5 +175,14 @@ operators(
             _with_scores, "non_max_suppression",
             "The indices and scores are followed by zeros. soft_nms_sigma must be 0.",
             max_output_size=integer, iou_threshold=number, score_threshold=number, soft_nms_sigma=number),
+        "TFLite_Detection_PostProcess": row("Decode boxes, and keep the best ones that do not overlap.", _detect,
+            "detection_postprocess",
+            "Inputs: boxes (1, N, 4 or more), each y, x, h, w relative to its anchor; scores (1, N, C), or C + 1 "
+            "with those of the background; anchors (N, 4). Outputs: corners (1, D, 4), classes (1, D), scores "
+            "(1, D), and the number of detections (1,); zeros follow. With use_regular_nms, NMS is within each "
+            "class. Otherwise it is by the best class of a box, of which max_classes_per_detection are returned.",
+            **dict.fromkeys(("num_classes", "max_detections", "max_classes_per_detection"), _INT),
+            **{f"{axis}_scale": _REAL for axis in "yxhw"}, detections_per_class=attribute("int32", 100),
+            use_regular_nms=attribute("bool", False), nms_score_threshold=_REAL, nms_iou_threshold=_REAL),
     },
 )  # fmt: skip
