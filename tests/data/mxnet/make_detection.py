@@ -35,7 +35,7 @@ def priors():
             {"sizes": (0.88, 0.961), "ratios": (1, 2, 0.5), "clip": True, "steps": (0.4, 0.2), "offsets": (0, 1)},
         ),
     ):
-        case(f"MultiBoxPrior {title}", [x], **how)
+        case(f"_contrib_MultiBoxPrior {title}", [x], **how)
 
 
 def detections():
@@ -76,13 +76,13 @@ def detections():
         ("one class", {**inputs, "scores": probabilities[:, 2:]}, {"threshold": 0.3}),
         ("anchors without area", {**inputs, "anchors": anchors[..., [2, 1, 0, 3]]}, {"clip": False}),
     ):  # fmt: skip
-        case(f"MultiBoxDetection {title}", [*given.values()], **how)
+        case(f"_contrib_MultiBoxDetection {title}", [*given.values()], **how)
 
 
 def proposals():
     a, h, w = 4, 5, 6
     how = {"scales": (2, 4), "ratios": (0.5, 1), "feature_stride": 16, "rpn_min_size": 4}
-    for kind, n in (("Proposal", 1), ("MultiProposal", 2)):
+    for kind, n in (("_contrib_Proposal", 1), ("_contrib_MultiProposal", 2)):
         scores = uniform(n, 2 * a, h, w, seed=1)
         deltas = noise(n, 4 * a, h, w, seed=2, scale=0.3)
         info = np.array([[80, 96, 1], [70, 60, 2]], F)[:n]
@@ -140,7 +140,7 @@ def regions():
         ("position sensitive aligned", noise(2, 24, 9, 8), inside, {"position_sensitive": True, "aligned": True}),
     ):
         how = {"pooled_size": (3, 4), "spatial_scale": 0.125, **how}
-        case(f"ROIAlign {title}", [data, given], **how)
+        case(f"_contrib_ROIAlign {title}", [data, given], **how)
 
 
 def deformable():
@@ -166,9 +166,9 @@ def deformable():
         weights = weights[: 1 if how.get("no_bias") else 2]
         inputs = [noise(*shape, seed=10), offset]
         how = {"kernel": k, "num_filter": filters, **how}
-        case(f"DeformableConvolution {title}", [*inputs, *weights], **how)
+        case(f"_contrib_DeformableConvolution {title}", [*inputs, *weights], **how)
         mask = uniform(shape[0], taps, *plain[2:], seed=11)
-        case(f"ModulatedDeformableConvolution {title}", [*inputs, mask, *weights], **how)
+        case(f"_contrib_ModulatedDeformableConvolution {title}", [*inputs, mask, *weights], **how)
 
 
 def sampling():
@@ -253,13 +253,13 @@ def box_functions():
         ),
         ("five columns", table[..., 1:], {"coord_start": 1, "score_index": 0, "overlap_thresh": 0.2}),
     ):
-        case(f"box_nms {title}", [data], **how)
+        case(f"_contrib_box_nms {title}", [data], **how)
     first, second = boxes(7, seed=1), boxes(5, seed=9)
     second[2] = first[3]
     second[3] = second[3][[2, 1, 0, 3]]
-    case("box_iou plain", [first, second])
-    case("box_iou center", [first - F(0.4), second], format="center")
-    case("box_iou ranks", [boxes(6).reshape(2, 3, 4), second[None]])
+    case("_contrib_box_iou plain", [first, second])
+    case("_contrib_box_iou center", [first - F(0.4), second], format="center")
+    case("_contrib_box_iou ranks", [boxes(6).reshape(2, 3, 4), second[None]])
     codes, anchors = noise(2, 9, 4, seed=1), boxes(9)[None]
     stds = {"std0": 0.1, "std1": 0.2, "std2": 0.3, "std3": 0.4}
     for title, how in (
@@ -269,7 +269,7 @@ def box_functions():
         ("clip", {"clip": 0.3, "format": "corner", **stds}),
         ("clip center", {"clip": 0.2}),
     ):
-        case(f"box_decode {title}", [codes, anchors], **how)
+        case(f"_contrib_box_decode {title}", [codes, anchors], **how)
 
 
 def convolution(x, name, filters, kernel=3, **how):
@@ -371,6 +371,7 @@ def networks():
     weights = weights_of(symbol, data=picture.shape)
     network("ssd", symbol, {"data": picture}, weights)
     network("ssd of a batch", symbol, {"data": image(2, 3, 48, 32, seed=4)}, weights)
+    network("training of ssd", ssd(training=True), {"data": picture}, weights)
     for several, n in ((False, 1), (True, 2)):
         symbol = rcnn(several)
         given = {"data": image(n, 3, 64, 80, seed=5), "im_info": np.array([[64, 80, 1], [60, 70, 1]], F)[:n]}

@@ -7,7 +7,12 @@ from tests.layers.harness import noise, refuses, rejects
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
-    "MultiBoxPrior", "MultiBoxDetection", "box_nms", "box_iou", "box_decode", file="detection"
+    "_contrib_MultiBoxPrior",
+    "_contrib_MultiBoxDetection",
+    "_contrib_box_nms",
+    "_contrib_box_iou",
+    "_contrib_box_decode",
+    file="detection",
 )
 test_priors_refuse = refuses(
     "_contrib_MultiBoxPrior",

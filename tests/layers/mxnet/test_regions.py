@@ -9,7 +9,7 @@ from tests.layers.harness import noise, refuses
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
-    "Proposal", "MultiProposal", "ROIPooling", "ROIAlign", file="detection"
+    "_contrib_Proposal", "_contrib_MultiProposal", "ROIPooling", "_contrib_ROIAlign", file="detection"
 )
 _MAPS = [noise(1, 4, 3, 3), noise(1, 8, 3, 3), np.array([[48, 48, 1]], np.float32)]
 test_proposals_refuse = refuses(

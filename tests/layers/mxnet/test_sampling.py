@@ -7,8 +7,8 @@ from tests.layers.harness import noise, refuses, rejects
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
-    "BilinearSampler", "GridGenerator", "SpatialTransformer", "Correlation", "DeformableConvolution",
-    "ModulatedDeformableConvolution", file="detection",
+    "BilinearSampler", "GridGenerator", "SpatialTransformer", "Correlation", "_contrib_DeformableConvolution",
+    "_contrib_ModulatedDeformableConvolution", file="detection",
 )  # fmt: skip
 test_sampler_refuses_other_points = rejects(
     "BilinearSampler", {}, inputs=[noise(1, 3, 4, 4), noise(1, 4, 4, 2)], format="mxnet",
