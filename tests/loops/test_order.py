@@ -121,3 +121,18 @@ def test_loops_with_independent_iterations_say_so(tmp_path: Path) -> None:
         library = build([code], folder, ["-O3", *FLAGS[1:]], parts=True)
         (got,) = call(library, code, [X], {}) or [np.zeros(0)]
         np.testing.assert_allclose(got, function(X), rtol=1e-6)
+
+
+def test_scatter_of_fewer_rows_writes_all_of_them(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+
+    def marked(x: Any) -> Any:
+        _, places = ops.top_k(x, 2, axis=1)
+        return ops.scatter_elements(
+            np.zeros((2, 3, 4), np.float32), places, np.ones((2, 2, 4), np.float32), axis=1
+        )
+
+    code = to_cpp(lower(traced(marked, x)), "marked")
+    library = build([code], tmp_path, ["-O3", *FLAGS[1:]], parts=True)
+    (marks,) = call(library, code, [x], {}) or [np.zeros(0)]
+    np.testing.assert_array_equal(marks, x > x.min(axis=1, keepdims=True))

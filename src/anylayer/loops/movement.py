@@ -358,7 +358,8 @@ def write_elements(low: Lowering, op: Op, buffer: Buffer) -> None:
     low.fill(sizes_of(updates), store)  # in sequential loops: several iterations may write the same element
     for loop in low.body[start:]:
         if isinstance(loop, Loop):
-            loop.parallel = False
+            loop.body = nested(loop.more, loop.body, parallel=False)
+            loop.parallel, loop.more = False, ()
 
 
 @nests("Compress", "NonZero")
