@@ -13,6 +13,7 @@ import pytest
 
 import anylayer
 from anylayer.network import TensorType
+from anylayer.readers.mxnet.params import DTYPES, read_arrays
 from tests.layers.mxnet.recorded import recorded
 
 Symbol = dict[str, Any]
@@ -172,15 +173,30 @@ def test_refuses_params_without_a_symbol(tmp_path: Path) -> None:
         anylayer.read(params)
 
 
+def test_networks_of_float16_take_float16(tmp_path: Path) -> None:
+    """As MXNet infers. The normalization keeps its statistics in float32."""
+    case = recorded()["mobilenet"]
+    symbol, params = case.save(tmp_path)
+    arrays = read_arrays(params)
+    halves = {n: a if "_bn_" in n else a.astype(np.float16) for n, a in arrays.items()}
+    params.write_bytes(stored(halves))
+    net = anylayer.read(symbol, params)
+    assert net.network.dtypes == {"data": np.dtype(np.float16)}
+    (y,) = net.compile("numpy", shapes=case.shapes)({"data": case.inputs["data"].astype(np.float16)}).values()
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y, case.outputs[0], atol=1e-3)
+
+
 def stored(
     arrays: dict[str, np.ndarray[Any, Any]], names: int | None = None, head: tuple[int, int] = (0xF993FAC9, 0),
-    dtype: int = 0,
+    dtype: int | None = None,
 ) -> bytes:  # fmt: skip
     """Return a .params file whose arrays have version 2 and a storage type."""
     parts = [struct.pack("<QQQ", 0x112, 0, len(arrays))]
     for array in arrays.values():
+        number = DTYPES.index(array.dtype.name) if dtype is None else dtype
         parts.append(struct.pack("<Iii", *head, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape))
-        parts.append(struct.pack("<iii", 1, 0, dtype) + array.tobytes())
+        parts.append(struct.pack("<iii", 1, 0, number) + array.tobytes())
     parts.append(struct.pack("<Q", len(arrays) if names is None else names))
     return b"".join(parts + [struct.pack("<Q", len(n)) + n.encode() for n in arrays])
 

@@ -130,8 +130,8 @@ class _SymbolBuilder:
             self.network.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], dtype)
 
     def _usual_dtype(self) -> DType:
-        """Return the dtype of the real weights where they have one, as MXNet infers, and else float32."""
-        kinds = {array.dtype for array in self.arrays.values() if array.dtype.kind == "f"}
+        """Return the dtype of the weights of products where they have one, as MXNet infers, and else float32."""
+        kinds = {array.dtype for array in self.arrays.values() if array.dtype.kind == "f" and array.ndim > 1}
         return kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
 
     def _operator(self, number: int, node: SymbolNode, outputs: int) -> None:
