@@ -201,13 +201,13 @@ class Preprocess:
     """How an input is computed from an image, according to the network's file: resize to `size`, crop, then
     (image - mean) * scale.
 
-    `mean` is one value per channel, an array (C, H, W), or None. `size` is (height, width), or None where the file
-    does not give it. `crop` is the side of the cropped square in pixels, 0 for none. `mean_file` is the file with
-    the mean, as the network names it. `source` says which part of the file this is from. `gray` says that the
-    image has one channel.
+    `scale` is one factor, or one per channel. `mean` is one value per channel, an array (C, H, W), or None.
+    `size` is (height, width), or None where the file does not give it. `crop` is the side of the cropped square in
+    pixels, 0 for none. `mean_file` is the file with the mean, as the network names it. `source` says which part of
+    the file this is from. `gray` says that the image has one channel.
     """
 
-    scale: float = 1.0
+    scale: float | tuple[float, ...] = 1.0
     mean: Array | None = None
     size: tuple[int, int] | None = None
     crop: int = 0
@@ -247,6 +247,7 @@ class Network:
     the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs whose type is
     None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
     by default. `channel_orders` holds the order of channels of inputs whose file states it, "RGB" or "BGR".
+    `labels` holds the names of the classes of outputs whose file states them.
     `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
     declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
     OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
@@ -270,6 +271,7 @@ class Network:
     dtypes: dict[str, DType] = field(default_factory=dict)
     layouts: dict[str, str] = field(default_factory=dict)
     channel_orders: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
     sizes: ChecksSizes | None = None
@@ -303,6 +305,7 @@ def part_of(
         open={},
         layouts={},
         channel_orders={},
+        labels={},
         declared={},
         sizes=None,
     )

@@ -202,11 +202,12 @@ def _mxnet() -> Iterator[Sample]:
 
 
 def _tflite() -> Iterator[Sample]:
-    """Yield a model for each operator."""
+    """Yield a model for each operator, and one with metadata."""
     from tests.layers.tflite.recorded import recorded
+    from tests.readers.tflite.test_metadata import MODEL
 
-    for one in recorded().values():
-        yield Sample("tflite", {"m.tflite": one.model}, "m.tflite")
+    for content in (MODEL.read_bytes(), *(one.model for one in recorded().values())):
+        yield Sample("tflite", {"m.tflite": content}, "m.tflite")
 
 
 # ----------------------------------------------------------------------- Keras

@@ -7,7 +7,7 @@ which selects one by the output's shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ _MAX_LINE_VALUES = 16
 class ShowOptions:
     """How results are shown.
 
-    `labels` are the names of the classes by number. `channels_last` says that maps are (N, H, W, C).
+    `labels` are the names of the classes by number, and `file_labels` those that the network's file has by output.
+    `channels_last` says that maps are (N, H, W, C).
     """
 
     show: str = "auto"
@@ -40,6 +41,7 @@ class ShowOptions:
     threshold: float = 0.5
     labels: Sequence[str] = ()
     channels_last: bool = False
+    file_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,12 @@ def best(output: Array, options: ShowOptions, name: str) -> list[list[tuple[int,
         f"output '{name}' has {classes} classes, but the labels file has {plural(len(options.labels), 'line')}",
         InputError,
     )
+    in_file = options.file_labels.get(name, ())
+    labels = options.labels or (in_file if len(in_file) == classes else ())
     results = []
     for row in rows:
         order = np.argsort(-row, kind="stable")[: options.top]
-        results.append([(int(i), options.labels[i] if options.labels else "", float(row[i])) for i in order])
+        results.append([(int(i), labels[i] if labels else "", float(row[i])) for i in order])
     return results
 
 

@@ -153,6 +153,7 @@ class Model:
         """Compute the outputs, and return them by name.
 
         inputs: arrays by name, or one array for a network with one input; each is converted to the input's dtype.
+        A name may be another one that the file has for an input, for example that of a signature.
         The network is compiled again for shapes that are new; after eight of them, once for every size.
         out: C-contiguous arrays that outputs are written to, by name. Raises InputError for what does not fit, and
         EngineError where the engine stops.
@@ -202,12 +203,17 @@ class Model:
 
     def _refuse_others(self, inputs: Mapping[str, Any]) -> None:
         """Refuse a name that is not an input of the network. Ignore inputs that no output depends on."""
+        names = self._network.inputs
         for name in inputs:
-            need_one_of(name, self._network.inputs, f"the network has no input '{name}'", "its inputs")
+            if self._network.blobs.get(name) not in names:
+                need_one_of(name, names, f"the network has no input '{name}'", "its inputs")
 
     def _array(self, name: str, inputs: Mapping[str, Any]) -> Array:
         if name not in inputs:
-            return absent_input(self._network, name, self._targets)
+            aliases = [other for other, value in self._network.blobs.items() if value == name and other in inputs]
+            if not aliases:
+                return absent_input(self._network, name, self._targets)
+            inputs = {name: inputs[aliases[0]]}
         kind = self._types[name]
         try:
             dtype = kind.dtype if kind is not None else self._network.input_dtype(name)

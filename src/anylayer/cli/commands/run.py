@@ -113,7 +113,9 @@ def command(**options: Any) -> None:
         raise click.UsageError(f"Missing option '-i' / '--input': the network has inputs {some([*types])}.")
     loader = Loader(net, types, preprocessing_of(options), shapes)
     channels_last = any(map(loader.channels_last, types))
-    show_options = ShowOptions(options["show"], options["top"], options["threshold"], labels, channels_last)
+    show_options = ShowOptions(
+        options["show"], options["top"], options["threshold"], labels, channels_last, net.network.labels
+    )
     targets = [OutOption(out) for out in options["outs"]]
     runner = Runner(net, loader, options["engine"], options["threads"], options["blobs"], options["batch"])
     presenter = Presenter(runner, show_options, targets, quiet=options["quiet"], as_json=options["as_json"])

@@ -4,6 +4,7 @@ schema.py      the tables, options and names of the format
 flatbuffer.py  reads tables, every position of which is checked
 flexbuffer.py  reads the options of custom operators, in the same way
 sparse.py      returns the dense values of sparse tensors
+metadata.py    reads names of signatures, labels and the normalization of images
 build.py       makes the Network of the file's operators and tensors, and refuses what is not supported
 """
 
@@ -35,4 +36,4 @@ def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str]
         need(weights is None, f"the model contains its weights; read it without the file {weights}", FileError)
         what = describe(model)
         need(what == _WHAT, f"this is {what or 'no TensorFlow Lite model'}, expected {_WHAT}", FileError)
-        return build(FlatBuffer(MappedFile(model)).root("Model"), model, user_types)
+        return build(FlatBuffer(MappedFile(model).data).root("Model"), model, user_types)

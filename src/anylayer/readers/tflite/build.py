@@ -26,6 +26,7 @@ from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES, MAX_OPERATION
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
 from anylayer.readers.tflite.flexbuffer import options_of
+from anylayer.readers.tflite.metadata import add_metadata, add_signatures
 from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, STATES, SUBGRAPHS, TABLES
 from anylayer.readers.tflite.sparse import dense
 
@@ -116,6 +117,9 @@ class _Builder:
                 self._need_value(tensor)
             self.network.outputs[str(i) if self.depth else tensor.name] = tensor.name
         need(self.network.outputs or self.depth, "it has no outputs", NetworkError)
+        if not self.depth:
+            add_signatures(file.model, self.network, [t.name for t in self.tensors])
+            add_metadata(file.model, file.buffers, self.network)
 
     def _inside(self, option: object) -> Subgraph:
         """Return the subgraph that an operator runs, whose number is an option."""

@@ -7,6 +7,7 @@ Source: flatbuffers.dev/internals.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from numpy.typing import DTypeLike
 
 from anylayer.errors import FileError, need
 from anylayer.network import Array
-from anylayer.protobuf.binary import MappedFile
 from anylayer.readers.tflite.schema import TABLES
 
 _READS_PER_BYTE = 4
@@ -27,11 +27,11 @@ _READS_PER_BYTE = 4
 class FlatBuffer:
     """The bytes of a file, and how many of them may still be read as elements of vectors."""
 
-    file: MappedFile
+    data: bytes | mmap.mmap
     left: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left = _READS_PER_BYTE * self.file.size
+        self.left = _READS_PER_BYTE * len(self.data)
 
     def root(self, schema: str) -> FlatTable:
         """Return the first table."""
@@ -41,11 +41,11 @@ class FlatBuffer:
         """Return the integer at a position, in a code of `struct`."""
         size = struct.calcsize(f"<{code}")
         need(
-            0 <= position <= self.file.size - size,
-            f"the file is damaged: it refers to byte {position}, but has {self.file.size}",
+            0 <= position <= len(self.data) - size,
+            f"the file is damaged: it refers to byte {position}, but has {len(self.data)}",
             FileError,
         )
-        return int(struct.unpack_from(f"<{code}", self.file.data, position)[0])
+        return int(struct.unpack_from(f"<{code}", self.data, position)[0])
 
     def take(self, values: Array) -> Array:
         """Return an array that is going to be copied, and count its bytes."""
@@ -56,10 +56,10 @@ class FlatBuffer:
     def array(self, start: int, count: int, dtype: DTypeLike) -> Array:
         """Return `count` elements from a position on, as a view."""
         kind = np.dtype(dtype).newbyteorder("<")
-        rest = self.file.size - start
-        rule = f"the file is damaged: {count} elements at byte {start} exceed its {self.file.size} bytes"
+        rest = len(self.data) - start
+        rule = f"the file is damaged: {count} elements at byte {start} exceed its {len(self.data)} bytes"
         need(start >= 0 and 0 <= count * kind.itemsize <= rest, rule, FileError)
-        return np.frombuffer(self.file.data, kind, count, start)
+        return np.frombuffer(self.data, kind, count, start)
 
 
 @dataclass(frozen=True, slots=True)

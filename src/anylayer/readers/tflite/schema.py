@@ -26,6 +26,17 @@ TABLES = {
         "SparsityParameters": "traversal_order block_map dim_metadata",
         "DimensionMetadata": "format dense_size array_segments_type array_segments array_indices_type "
         "array_indices",
+        "SignatureDef": "inputs outputs signature_key deprecated_tag subgraph_index",
+        "TensorMap": "name tensor_index",
+        "Metadata": "name buffer",
+        "ModelMetadata": "name description version subgraph_metadata",
+        "SubGraphMetadata": "name description input_tensor_metadata output_tensor_metadata",
+        "TensorMetadata": "name description dimension_names content process_units stats associated_files",
+        "Content": "content_properties_type content_properties range",
+        "ImageProperties": "color_space default_size",
+        "ProcessUnit": "options_type options",
+        "NormalizationOptions": "mean std",
+        "AssociatedFile": "name description type locale version",
         "QuantizationParameters": "min max scale zero_point details_type details quantized_dimension",
     }.items()
 }

@@ -41,7 +41,7 @@ def dense(table: FlatTable, stored: Array, shape: tuple[int, ...]) -> Array:
             fits = starts.size == count + 1 and starts[0] == 0 and starts[-1] == index.size
             need(fits and bool((repeats >= 0).all() and (index < limit).all()), _DAMAGED, FileError)
         else:
-            need(sizes[number] == limit and count * limit <= table.buffer.file.size, _DAMAGED, FileError)
+            need(sizes[number] == limit and count * limit <= len(table.buffer.data), _DAMAGED, FileError)
             repeats, index = np.full(count, limit), np.tile(np.arange(limit), count)
         places = np.repeat(places, repeats) + index * (step * math.prod(shape[axis + 1 :]))
     need(places.size == stored.size, _DAMAGED, FileError)
