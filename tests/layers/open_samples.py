@@ -127,7 +127,7 @@ def _tflite(folder: Path) -> Iterator[Sample]:
         for node in net.network.nodes:
             node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again
         if case.inputs:
-            yield Sample(case.type, net, [case.inputs[name] for name in net.network.inputs])
+            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
 
 
 def _tensorflow(folder: Path) -> Iterator[Sample]:

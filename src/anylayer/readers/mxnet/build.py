@@ -42,6 +42,7 @@ class _SymbolBuilder:
     weights: str
     user_types: frozenset[str]
     network: Network = field(init=False)
+    dtype: DType = field(default_factory=lambda: np.dtype(np.float32))
     values: dict[Entry, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
@@ -53,6 +54,9 @@ class _SymbolBuilder:
             self.path.stem, "mxnet", {}, [], {}, source=file, weights=self.weights, weights_file=".params file"
         )
         need(heads, "it has no outputs", NetworkError)
+        kinds = {array.dtype for array in self.arrays.values() if array.dtype.kind == "f" and array.ndim > 1}
+        if len(kinds) == 1:  # MXNet infers the dtype of inputs from the weights of products
+            (self.dtype,) = kinds
         counts: dict[int, int] = {}
         for i, output in self._used():
             counts[i] = max(counts.get(i, 0), output + 1)
@@ -111,7 +115,7 @@ class _SymbolBuilder:
     def _input(self, name: str, hidden: Mapping[str, str]) -> None:
         """Add an input of the network. Its shape and dtype are those that the variable states."""
         stated = parse_attribute(hidden.get("__dtype__", "None"))
-        dtype = self._usual_dtype()
+        dtype = self.dtype
         if stated is not None and stated != -1:
             need(type(stated) is int and 0 <= stated < len(DTYPES), f"its dtype {stated} is not known", FileError)
             dtype = np.dtype(DTYPES[int(str(stated))])
@@ -129,11 +133,6 @@ class _SymbolBuilder:
         if None not in sizes[1:]:
             self.network.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], dtype)
 
-    def _usual_dtype(self) -> DType:
-        """Return the dtype of the weights of products where they have one, as MXNet infers, and else float32."""
-        kinds = {array.dtype for array in self.arrays.values() if array.dtype.kind == "f" and array.ndim > 1}
-        return kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
-
     def _operator(self, number: int, node: SymbolNode, outputs: int) -> None:
         kind, network = node.type, self.network
         name = unique(node.name or kind, self.names)
@@ -143,11 +142,9 @@ class _SymbolBuilder:
         with at(place):
             if self.symbol.version < _WITH_AUXILIARY:
                 for missing in getattr(cls, "input_names", ())[len(sources) :]:
-                    variable = f"{node.name}_{missing}"
-                    need(
-                        variable in self.arrays, f"there is no array '{variable}' among the weights", NetworkError
-                    )
-                    sources.append(self._constant(variable))
+                    state = f"{node.name}_{missing}"
+                    need(state in self.arrays, f"there is no array '{state}'", NetworkError)
+                    sources.append(self._constant(state))
         blobs: list[Array] = []
         if kind in self.user_types or cls is Layer:
             blobs = [self.arrays[source] for source in sources if source in self.read]
