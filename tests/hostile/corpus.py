@@ -203,11 +203,13 @@ def _mxnet() -> Iterator[Sample]:
 
 def _tflite() -> Iterator[Sample]:
     """Yield a model for each operator, and one with metadata."""
-    from tests.layers.tflite.recorded import recorded
+    from tests.layers.tflite.recorded import cases_of, recorded
     from tests.readers.tflite.test_metadata import MODEL
 
     for content in (MODEL.read_bytes(), *(one.model for one in recorded().values())):
         yield Sample("tflite", {"m.tflite": content}, "m.tflite")
+    for one in cases_of("quantized.npz").values():
+        yield Sample("tflite-quantized", {"m.tflite": one.model}, "m.tflite")
 
 
 # ----------------------------------------------------------------------- Keras
@@ -364,6 +366,7 @@ _SOURCES: dict[str, Callable[[], Iterator[Sample]]] = {
     **dict.fromkeys(("darknet", "darknet-alone"), _darknet),
     "mxnet": _mxnet,
     "tflite": _tflite,
+    "tflite-quantized": _tflite,
     **dict.fromkeys(("keras-zip", "keras-h5", "keras-json"), _keras),
     "keras-op": _keras_operations,
     "onnx-node": _onnx_operators,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anylayer.corrections._openvino import keep_apart
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
-from anylayer.graph.operators import REDUCTIONS, VIEWS
+from anylayer.graph.operators import AVERAGE_POOLINGS, REARRANGES, REDUCTIONS, VIEWS
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
 
@@ -68,6 +69,17 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
         return y * _along(scale, x, axis)
 
     return new.compute(o, dequantized)
+
+
+@rule(*AVERAGE_POOLINGS, kind="must", targets=("openvino",))
+def _mean(new: Corrector, o: Op) -> list[Value] | None:
+    """Compute the means of dequantized numbers in float32: OpenVINO rounds them to integers before all else."""
+    source = new.producer(o.first)
+    while source is not None and source in REARRANGES:
+        source = new.producer(source.first)
+    if source is None or source.op != "DequantizeLinear":
+        return None
+    return new.emit(o, o.op, [keep_apart(new, o, o.first), *o.inputs[1:]], **o.attrs)
 
 
 @rule("DynamicQuantizeLinear", kind="must", targets=("openvino",))

@@ -115,7 +115,8 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "corrections.openvino": {"openvino": "any"},
     "corrections.openvino_loops": {"openvino": "Loop"},
     "corrections.quantized": {
-        "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul"
+        "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul "
+        "AveragePool GlobalAveragePool"
     },
     "corrections.remainders": {"openvino": "Mod"},
     "corrections.rounding": {"openvino": "Add Div Mul Sub", "openvino file": "Div"},

@@ -40,7 +40,8 @@ def test_operator_is_within_a_step_of_the_recorded_integers(name: str, engine: s
             assert_same(got[output], want, name, 1e-5)
             continue
         steps = np.abs(got[output].astype(np.int64) - want)
-        assert steps.max() <= (0 if name.split()[0] in EXACT else 1)
+        is_mean = name.startswith("AVERAGE_POOL_2D") and want.dtype.itemsize == 1
+        assert steps.max() <= (0 if is_mean or name.split()[0] in EXACT else 1)
         assert (steps == 0).mean() >= SHARE
 
 

@@ -9,7 +9,7 @@ from anylayer.layer.arguments import integers
 from anylayer.layers._table import operators
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, of_tensorflow, same_as
 from anylayer.layers.tflite._quantized import bilinear
-from anylayer.network import Function
+from anylayer.network import Function, Steps
 
 _SIZE = attribute("int32")
 _MAX_CELLS = 1 << 16
@@ -113,6 +113,16 @@ def _pooling(kind: str) -> Function:
 _mean_pooling = _pooling("AvgPool")
 
 
+def _average(x: Array, *, input_steps: Steps | None, **windows: object) -> Array:
+    """Return the means of windows. Halves of quantized ones are moved, so that they are rounded away from 0."""
+    y: Array = _mean_pooling(x, **windows)
+    if not input_steps:
+        return y
+    scale, zero, _ = input_steps
+    half = scale * np.float32(2**-10)
+    return y + np.where(y < zero * -scale, -half, half)
+
+
 def _l2_pooling(x: Array, **windows: object) -> Array:
     y: Array = np.sqrt(_mean_pooling(x * x, **windows))
     return y
@@ -140,7 +150,7 @@ operators(
             "Inputs: the shape (N, H', W', M) of the output, a constant; the filter (M, height, width, C); x "
             "(N, H, W, C); a bias (M,), which may be absent.", shape=integers, **_STRIDES),
         "AVERAGE_POOL_2D": fused_row("Compute the mean of each window, without padded cells.",
-            _mean_pooling, "pooling", f"(N, H, W, C) to (N, H', W', C). {_PADDING}", **_POOL),
+            _average, "pooling", f"(N, H, W, C) to (N, H', W', C). {_PADDING}", **_POOL),
         "MAX_POOL_2D": fused_row("Compute the maximum of each window.", _pooling("MaxPool"), "pooling",
             f"(N, H, W, C) to (N, H', W', C). {_PADDING}", **_POOL),
         "L2_POOL_2D": fused_row("Compute the square root of the mean of the squares of each window.",
