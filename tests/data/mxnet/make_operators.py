@@ -313,6 +313,7 @@ def shapes():
     case("broadcast_like", [noise(1, 3, 1), x])
     case("zeros_like", [x])
     case("ones_like", [x])
+    case("ones_like dtype", [x], dtype="int64")
     case("_contrib_arange_like", [x])
     case("_contrib_arange_like axis", [x], axis=1, start=2.0, step=0.5)
     a = mx.sym.Variable("x")
@@ -321,6 +322,20 @@ def shapes():
     }  # fmt: skip
     for title, source in sources.items():
         network(title, mx.sym.broadcast_add(a, source), {"x": noise(2, 3)})
+    for title, dtype, how in (
+        ("stop", "float32", {"start": 5}),
+        ("limits", "float32", {"start": 2, "stop": 7.5}),
+        ("fractions", "float32", {"start": 0, "stop": 1, "step": 0.1}),
+        ("back", "float32", {"start": 3, "stop": -2, "step": -1.5}),
+        ("repeat", "float32", {"start": 1, "stop": 4, "repeat": 3}),
+        ("int32", "int32", {"start": 1, "stop": 9, "step": 3}),
+        ("float64", "float64", {"start": 0.1, "stop": 3, "step": 0.7}),
+    ):
+        source = mx.sym.arange(dtype=dtype, **how)
+        zero = mx.sym.Variable("x", dtype=dtype)
+        network(f"_arange {title}", mx.sym.broadcast_add(zero, source), {"x": np.zeros(1, dtype)})
+    case("shape_array", [x])
+    case("size_array", [x])
 
 
 def selection():

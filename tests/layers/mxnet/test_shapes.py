@@ -7,5 +7,5 @@ from .recorded import as_recorded
 test_operators_match_the_recorded_results = as_recorded(
     "Flatten", "Reshape", "reshape_like", "transpose", "SwapAxis", "expand_dims", "squeeze", "slice", "slice_axis",
     "slice_like", "SliceChannel", "Concat", "stack", "tile", "repeat", "reverse", "broadcast_to", "broadcast_axis",
-    "broadcast_like", "_zeros", "_ones", "_contrib_arange_like",
+    "broadcast_like", "_zeros", "_ones", "_contrib_arange_like", "_arange", "shape_array", "size_array",
 )  # fmt: skip

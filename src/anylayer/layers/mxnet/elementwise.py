@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
 from anylayer.layer import Array, Layer, attribute, need
 from anylayer.layers._arrays import round_half_away
 from anylayer.layers._table import OperatorType, computes, row
-from anylayer.layers.mxnet._base import ANY, SOURCE, need_one_dtype, of_tensorflow, operators, same_as
+from anylayer.layers.mxnet._base import ANY, SOURCE, need_one_dtype, of_tensorflow, operators, same_as, training
 from anylayer.network import Function
 
 
@@ -124,11 +125,14 @@ _FUNCTIONS = {
     "exp": "Exp", "expm1": "Expm1", "log": "Log", "log1p": "Log1p", "sin": "Sin", "cos": "Cos",
     "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
     "floor": "Floor", "ceil": "Ceil", "erf": "Erf", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh",
-    "softsign": "Softsign", "zeros_like": "ZerosLike", "ones_like": "OnesLike",
+    "softsign": "Softsign",
 }  # fmt: skip
+_CONSTANTS = {"zeros_like": "ZerosLike", "ones_like": "OnesLike"}
+"""Those whose dtype is that of the input, whatever `dtype` says, which MXNet does not read."""
 operators(
     {
         **{name: same_as(kind) for name, kind in _FUNCTIONS.items()},
+        **{name: replace(same_as(kind), body=training("dtype")) for name, kind in _CONSTANTS.items()},
         "cbrt": computes("the cube root of x", np.cbrt),
         "log2": computes("the binary logarithm of x", np.log2),
         "trunc fix": computes("x, rounded towards 0 to an integer", np.trunc),

@@ -9,9 +9,9 @@ import numpy as np
 
 from anylayer.layer import Array, attribute, field, need
 from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape
-from anylayer.layers._arrays import concatenate, split, squeeze, transpose, unsqueeze
+from anylayer.layers._arrays import concatenate, count_in_range, split, squeeze, transpose, unsqueeze
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, operators
+from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, of_tensorflow, operators
 
 Ints = int | Sequence[int] | None
 Limits = Sequence[int | None] | None
@@ -120,12 +120,23 @@ def _constant(shape: Sequence[int], value: float, dtype: str) -> Array:
     return np.full(tuple(shape), value, dtype)
 
 
+def _arange(*, start: float, stop: float | None, step: float, repeat: int, dtype: str, infer_range: bool) -> Array:
+    need(not infer_range, "infer_range=True, a length that a consumer decides, is not supported; give stop")
+    first, end = (0.0, start) if stop is None else (start, stop)
+    count = count_in_range(first, end, step, "step")
+    need_sizes((count, repeat))
+    numbers = np.repeat(np.arange(count), repeat).astype(dtype)
+    result: Array = numbers * np.dtype(dtype).type(step) + np.dtype(dtype).type(first)
+    return result
+
+
 def _arange_like(x: Array, start: float, step: float, repeat: int, axis: int | None) -> Array:
     shape = tuple(x.shape) if axis is None else (x.shape[axis_of(axis, len(x.shape))],)
     numbers = np.arange(math.prod(shape)) // repeat
     return (start + numbers * step).astype(x.dtype).reshape(shape)
 
 
+_UNARY = "tensor/elemwise_unary_op_basic.cc"
 _MATRIX, _VALUE, _INIT = "tensor/matrix_op.cc", "tensor/broadcast_reduce_op_value.cc", "tensor/init_op.cc"
 _ZERO, _ONE = attribute("int32", 0), attribute("int32", 1)
 _START, _STEP = attribute("double", 0.0), attribute("double", 1.0)
@@ -176,6 +187,14 @@ operators(
             dtype=DTYPE),
         "_ones": row("Return ones.", lambda *, shape, dtype: _constant(shape, 1, dtype), _INIT, shape=INTS,
             dtype=DTYPE),
+        "_arange": row("Return start, start + step, ... before stop, each `repeat` times.", _arange, _INIT,
+            "Without stop, start is the end, and the numbers begin with 0.",
+            start=_START, stop=attribute("double", None), infer_range=FLAG, step=_STEP,
+            repeat=field(0, "int32", 1, least=1), dtype=DTYPE),
+        "shape_array": row("Return the shape as int64.", lambda x: of_tensorflow("Shape")(x, out_type="int64"),
+            _UNARY),
+        "size_array": row("Return the number of elements as int64, an array of shape (1,).",
+            lambda x: of_tensorflow("Size")(x, out_type="int64").reshape(1), _UNARY),
         "_contrib_arange_like": row("Return start, start + step, ... in the shape of x, or along an axis of it.",
             _arange_like, _INIT, start=_START, step=_STEP, repeat=field(0, "int32", 1, least=1), axis=ANY),
     },
