@@ -51,6 +51,12 @@ def test_values_have_the_names_of_mxnet(tmp_path: Path) -> None:
     assert model(recorded()["lenet"].inputs)["pool1_output"].shape == (2, 6, 4, 4)
 
 
+def test_names_of_values_precede_names_of_nodes(tmp_path: Path) -> None:
+    net = anylayer.read(*lenet(tmp_path, lambda symbol: symbol["nodes"][4].update(name="data")))  # tanh1
+    assert net.network.blobs["data"] == "data"
+    assert net.network.blobs["data_output"] == "data_output"
+
+
 def test_parts_that_only_labels_need_are_left_out(tmp_path: Path) -> None:
     def relabel(symbol: Symbol) -> None:
         label = next(i for i, node in enumerate(symbol["nodes"]) if node["name"] == "softmax_label")

@@ -25,13 +25,11 @@ def _upsample(*xs: Array, scale: int, sample_type: str, multi_input_mode: str) -
         need_shape(w, (x.shape[1], 1, side, side), "the weights")
         return ops.conv_transpose(x, w, strides=[scale, scale], pads=pad, group=x.shape[1])
     size = [d * scale for d in xs[0].shape[2:]]
-    maps = []
-    for x in xs:
+    for x in xs[1:]:
         need_shape(x, _MAP, "an input")
-        times = size[0] // x.shape[2]
-        fits = times * x.shape[2] == size[0] and times * x.shape[3] == size[1]
+        fits = all(n % d == 0 for n, d in zip(size, x.shape[2:])) and size[0] * x.shape[3] == size[1] * x.shape[2]
         need(fits, f"a map of {tuple(x.shape[2:])} pixels does not divide the output of {size}")
-        maps.append(ops.resize(x, size, mode="nearest", coordinates="asymmetric"))
+    maps = [ops.resize(x, size, mode="nearest", coordinates="asymmetric") for x in xs]
     return np.concatenate(maps, axis=1) if multi_input_mode == "concat" else sum(maps[1:], maps[0])
 
 

@@ -71,6 +71,7 @@ class _SymbolBuilder:
                 self._operator(i, nodes[i], counts[i])
         for entry in heads:
             self.network.outputs[self.values[entry]] = self.values[entry]
+        self.network.blobs.update({value: value for value in self.values.values()})
         unread = sorted({*self.arrays} - self.read)
         if unread:
             self.network.notes.append(f"{self.weights}: no node of the network reads {some(unread)}")
