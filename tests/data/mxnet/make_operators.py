@@ -438,6 +438,10 @@ def gluon(image):
         )
         net.add(nn.Dropout(0.5), nn.Dense(4))
     exported("gluon", net, image)
+    hybrid = nn.HybridSequential(prefix="hybrid_")
+    with hybrid.name_scope():  # its states are zeros of a batch size that MXNet infers
+        hybrid.add(rnn.GRU(6, bidirectional=True), nn.Dense(3, flatten=False))
+    exported("gluon hybrid", hybrid, noise(4, 2, 3))
     exported("gluon recurrent", rnn.LSTM(5, num_layers=2, bidirectional=True, prefix="lstm_"), noise(4, 2, 3))
 
 
