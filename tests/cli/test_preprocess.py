@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from anylayer import AnyLayerError
-from anylayer.images.preprocess import Placement, Recipe, prepare, recipe_for, to_gray
+from anylayer.errors import InputError
+from anylayer.images.preprocess import Placement, Recipe, as_input, prepare, recipe_for, to_gray
 from anylayer.images.resize import resize
 from anylayer.network import Preprocess, TensorType
 from anylayer.testing import run_graph
@@ -194,3 +195,8 @@ def test_resize_is_exact_in_openvino() -> None:
     image = np.random.default_rng(0).integers(200, 256, (1, 321, 481, 3)).astype(np.uint8)
     graph = trace(lambda arrays: [resize(arrays[0], (240, 320))], [TensorType.of(image.shape, np.uint8)])
     assert_array_equal(run_graph(graph, [image], "openvino")[0], resize(image, (240, 320)))
+
+
+def test_pixels_are_not_cast_to_int8() -> None:
+    with pytest.raises(InputError, match="the input is int8, which does not hold pixels"):
+        as_input(np.full((3, 2, 2), 200, np.float32), True, np.dtype(np.int8))

@@ -201,7 +201,11 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
 
 
 def as_input(image: Array, channels_last: bool, dtype: DType) -> Array:
-    """Return a preprocessed image (C, H, W) as an input (1, C, H, W), or (1, H, W, C) with `channels_last`."""
+    """Return a preprocessed image (C, H, W) as an input (1, C, H, W), or (1, H, W, C) with `channels_last`.
+
+    Raises InputError for int8, which does not hold pixels from 0 to 255.
+    """
+    need(dtype != np.int8, "the input is int8, which does not hold pixels; give an array (.npy)", InputError)
     return np.ascontiguousarray(np.moveaxis(image, -3, -1) if channels_last else image, dtype)[None]
 
 

@@ -18,19 +18,21 @@ from ai_edge_litert.interpreter import Interpreter
 from make_operators import noise, run, save
 
 
-def converted(function, arrays):
+def converted(function, arrays, optimizations=()):
     """Return the bytes of the model of a function of arrays, or of a layer of Keras."""
     if isinstance(function, tf.keras.layers.Layer):
         model = tf.keras.Sequential([tf.keras.Input(batch_shape=arrays[0].shape, name="in0"), function])
-        return tf.lite.TFLiteConverter.from_keras_model(model).convert()
+        converter = tf.lite.TFLiteConverter.from_keras_model(model)
+        converter.optimizations = list(optimizations)
+        return converter.convert()
     specs = [tf.TensorSpec(a.shape, a.dtype, name=f"in{i}") for i, a in enumerate(arrays)]
     concrete = tf.function(function).get_concrete_function(*specs)
     return tf.lite.TFLiteConverter.from_concrete_functions([concrete], function).convert()
 
 
-def case(name, function, *arrays):
+def case(name, function, *arrays, optimizations=()):
     """Return a case of a function at some arrays."""
-    stored = converted(function, arrays)
+    stored = converted(function, arrays, optimizations)
     names = [d["name"] for d in Interpreter(model_content=stored).get_input_details()]
     given = {name: arrays[int(re.search(r"in(\d+)", name)[1])] for name in names}
     return {"name": name, "model": stored, "inputs": given, "outputs": run(stored, given)}
@@ -78,6 +80,9 @@ def control():
     )
     yield case("WHILE gru", tf.keras.layers.GRU(4, return_sequences=True), noise(2, 5, 3))
     yield case("WHILE rnn", tf.keras.layers.SimpleRNN(4), noise(2, 5, 3))
+    whole = [tf.lite.Optimize.DEFAULT]
+    yield case("FULLY_CONNECTED dynamic", tf.keras.layers.Dense(128), noise(4, 64), optimizations=whole)
+    yield case("WHILE dynamic", tf.keras.layers.LSTM(32), noise(1, 6, 48), optimizations=whole)
 
 
 def changed(stored, change):
