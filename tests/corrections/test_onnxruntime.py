@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import anylayer
+from anylayer import ops
 from anylayer.corrections import corrected
 from anylayer.optimize.simplify import simplify
 from anylayer.testing import run_graph
@@ -156,3 +157,17 @@ def test_onnx_runtime_still_crashes_without_correction() -> None:
     if onnxruntime.__version__ == "1.31.1":
         with pytest.raises(AssertionError, match="the process dies: -8"):
             in_process(code)
+
+
+def test_transposed_signed_integers_without_zero_points() -> None:
+    x, w = whole(-128, 127, 1, 6, 6, 4, dtype=np.int8), noise(5, 4, 3, 3)
+
+    def function(x: Any) -> Any:
+        y = record("DequantizeLinear", [x, np.float32(0.02)], x.shape, np.float32).transpose(0, 3, 1, 2)
+        return ops.quantize_linear(ops.conv(y, w), np.float32(0.1), np.int8(3))
+
+    want = ops.quantize_linear(
+        ops.conv((x * np.float32(0.02)).transpose(0, 3, 1, 2), w), np.float32(0.1), np.int8(3)
+    )
+    (got,) = run("onnxruntime", function, x)
+    assert np.abs(got.astype(int) - want).max() <= 1

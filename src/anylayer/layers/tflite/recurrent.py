@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, attribute, need
+from anylayer.layer import Array, Enum, Layer, attribute, need
 from anylayer.layers._table import operators, row
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer
 
@@ -135,6 +135,11 @@ _HOW = {"time_major": attribute("bool", False), "fused_activation_function": att
 _BOTH = {**_HOW, "merge_outputs": attribute("bool", False)}
 _LIMITS = {"cell_clip": attribute("float", 0.0), "proj_clip": attribute("float", 0.0)}
 
+
+def _need_reals(self: Layer, *inputs: Array) -> None:
+    need("steps" not in self.settings, "quantized recurrent operators are not supported")
+
+
 operators(
     TFLiteLayer,
     "The input and the output are (B, T, values), or (T, B, values) with time_major. The states are zero before\n"
@@ -152,4 +157,5 @@ operators(
             _bidirectional_rnn, "bidirectional_sequence_rnn",
             "There are two outputs, or one with merge_outputs.", **_BOTH),
     },
+    check=_need_reals,
 )  # fmt: skip
