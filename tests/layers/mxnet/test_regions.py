@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.layers.harness import noise, refuses
+from tests.layers.harness import case, noise, refuses
 
 from .recorded import as_recorded
 
@@ -29,6 +29,13 @@ test_proposals_refuse = refuses(
     inputs=_MAPS,
     format="mxnet",
 )  # fmt: skip
+test_region_of_negative_image_is_zero = case(
+    "_contrib_ROIAlign",
+    {"pooled_size": [1, 1], "spatial_scale": 1.0, "sample_ratio": 1},
+    inputs=[np.full((1, 1, 4, 4), 3, np.float32), [[0, 0, 0, 2, 2], [-1, 0, 0, 2, 2]]],
+    outputs=[[[[[3]]], [[[0]]]]],
+    format="mxnet",
+)
 _REGIONS = np.array([[0, 1, 1, 5, 5]], np.float32)
 _POOL = {"params": {"pooled_size": [2, 2], "spatial_scale": 0.5}, "inputs": [noise(1, 3, 6, 6), _REGIONS]}
 test_pooling_refuses = refuses(
@@ -45,7 +52,7 @@ test_align_refuses = refuses(
     {
         "channels": ({"position_sensitive": True}, "needs a multiple of 4 channels (pooled_size), got 3"),
         "columns": ({}, "rois must be of shape (R, 5)", {"inputs": [noise(1, 3, 6, 6), noise(1, 4)]}),
-        "no image": ({}, "region 0 names image -1 of a batch of 1", {"inputs": [noise(1, 3, 6, 6), _REGIONS - 1]}),
+        "no image": ({}, "region 0 names image 1 of a batch of 1", {"inputs": [noise(1, 3, 6, 6), _REGIONS + 1]}),
     },
     format="mxnet",
     **_POOL,

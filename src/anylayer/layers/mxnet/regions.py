@@ -104,10 +104,12 @@ def _roi_align(
     position_sensitive: bool, aligned: bool,
 ) -> Array:  # fmt: skip
     need_shape(rois, ("R", 5), "rois", about=": image, x1, y1, x2, y2")
+    image = rois[:, 0].astype(np.int64)
     y = ops.roi_align(
-        x, rois[:, 1:], rois[:, 0].astype(np.int64), size=pooled_size, spatial_scale=spatial_scale,
+        x, rois[:, 1:], np.maximum(image, 0), size=pooled_size, spatial_scale=spatial_scale,
         sampling_ratio=max(sample_ratio, 0), half_pixel=aligned,
     )  # fmt: skip
+    y = np.where((image >= 0)[:, None, None, None], y, np.float32(0))
     if not position_sensitive:
         return y
     r, c, h, w = y.shape
@@ -136,8 +138,9 @@ operators(
         "_contrib_ROIAlign": row("Compute the mean of interpolated samples in each bin of a region.", _roi_align,
             "contrib/roi_align.cc",
             "sample_ratio samples per bin in each direction, or as many as the region has cells per bin, rounded "
-            "up. Regions are at least 1 cell, unless `aligned`, which shifts them by half a cell. With "
-            "position_sensitive each bin has channels of its own (R-FCN), and C / (h * w) channels remain.",
+            "up. A region of a negative image is 0, as on GPUs. Regions are at least 1 cell, unless `aligned`, "
+            "which shifts them by half a cell. With position_sensitive each bin has channels of its own (R-FCN), "
+            "and C / (h * w) channels remain.",
             _BODY, **_POOL, sample_ratio=attribute("int32", -1), position_sensitive=FLAG, aligned=FLAG),
     },
     f"x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) to (R, C, *pooled_size).\n    {SOURCE}",
