@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.layers.harness import noise, refuses, rejects
 
 from .recorded import as_recorded
@@ -20,6 +22,7 @@ test_priors_refuse = refuses(
         "no size": ({"sizes": []}, "needs sizes and positive ratios, at least one of each"),
         "ratio": ({"ratios": [1, 0]}, "needs sizes and positive ratios"),
         "one step": ({"steps": [0.5]}, "steps and offsets must be two numbers each"),
+        "dtype": ({}, "only float32 is supported, got float16", {"inputs": [np.zeros((1, 3, 4, 4), np.float16)]}),
         "mixed steps": ({"steps": [0.5, -1]}, "must both be positive, or both negative, got (0.5, -1.0)"),
         "rank": ({}, "input 0 must be of shape (N, C, H, W), got (1, 3, 4)", {"inputs": [noise(1, 3, 4)]}),
     },

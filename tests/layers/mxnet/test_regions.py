@@ -20,6 +20,8 @@ test_proposals_refuse = refuses(
             {"inputs": [noise(2, 4, 3, 3), noise(2, 8, 3, 3), noise(2, 3)]}),
         "deltas": ({}, "bbox_pred must be of shape (1, 8, 3, 3)", {"inputs": [_MAPS[0], *_MAPS[::2]]}),
         "info": ({}, "im_info must be of shape (1, 3), got (1, 2)", {"inputs": [*_MAPS[:2], noise(1, 2)]}),
+        "dtype": ({}, "only float32 is supported, got float16",
+            {"inputs": [*_MAPS[:2], np.zeros((1, 3), np.float16)]}),
         "ratio": ({"ratios": [0, 1]}, "needs scales, and ratios above 0"),
         "no scale": ({"scales": []}, "needs scales, and ratios above 0"),
         "regions": ({"rpn_post_nms_top_n": 0}, "rpn_post_nms_top_n must be at least 1, got 0"),

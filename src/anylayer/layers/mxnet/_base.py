@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+
 from anylayer.layer import Array, Enum, Field, Layer, Node, Registry, attribute, need
 from anylayer.layers import _table
 from anylayer.layers._table import OperatorType
@@ -61,6 +63,12 @@ def need_one_dtype(self: Layer, *xs: Array | None) -> None:
     """Refuse inputs of different dtypes."""
     dtypes = [x.dtype.name for x in xs if x is not None]
     need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
+
+
+def need_float32(self: Layer, *xs: Array | None) -> None:
+    """Refuse inputs of dtypes other than float32."""
+    dtypes = [x.dtype.name for x in xs if x is not None and x.dtype != np.float32]
+    need(not dtypes, f"only float32 is supported, got {', '.join(dtypes)}")
 
 
 def any_dtypes(self: Layer, *xs: Array | None) -> None:

@@ -12,7 +12,7 @@ from anylayer.layer.arguments import same
 from anylayer.layers._detections import LOWEST, among_best, below, best_first, marked_by_nms, overlaps
 from anylayer.layers._resampling import plane_of
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, MXNetLayer, operators
+from anylayer.layers.mxnet._base import FLAG, MXNetLayer, need_float32, operators
 
 MAX_BOXES_OF_CLASSES = 1 << 12  # boxes of an image that enter an NMS within classes whose number is not known
 _zero, _one, _half = np.float32(0), np.float32(1), np.float32(0.5)
@@ -213,4 +213,5 @@ operators(
             **{f"std{i}": attribute("float", 1.0) for i in range(4)}, clip=attribute("float", -1.0),
             format=attribute(_FORMAT, "center")),
     },
+    check=need_float32,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from anylayer.layer import Array, attribute, layer, need, need_shape, samples
 from anylayer.layers._detections import LOWEST, among_best, keep_best, rows_of_images
 from anylayer.layers._proposals import anchors, anchors_of_cells, by_anchor, large, move
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, SOURCE, MXNetLayer, operators
+from anylayer.layers.mxnet._base import FLAG, SOURCE, MXNetLayer, need_float32, operators
 
 _ENDS = np.array([0, 0, 1, 1], np.float32)
 """What the corners of a box are extended by, since its ends are included."""
@@ -50,6 +50,7 @@ class MultiProposal(MXNetLayer):
         self.feat_stride = self.feature_stride  # samples.picture reads it
 
     def forward(self, scores: Array, deltas: Array, info: Array) -> list[Array]:
+        need_float32(self, scores, deltas, info)
         first = anchors(self.feature_stride, self.ratios, self.scales, whole_area=True)
         a = len(first)
         need_shape(scores, (self.images, 2 * a, "H", "W"), "cls_prob", about=f" for {a} anchors (ratio x scale)")
@@ -144,4 +145,5 @@ operators(
             _BODY, **_POOL, sample_ratio=attribute("int32", -1), position_sensitive=FLAG, aligned=FLAG),
     },
     f"x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) to (R, C, *pooled_size).\n    {SOURCE}",
+    need_float32,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from anylayer.layer.arguments import window_counts
 from anylayer.layers._correlation import correlate
 from anylayer.layers._resampling import need_plane, plane_of
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, INT, INTS, operators, training
+from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_float32, operators, training
 
 _one, _two = np.float32(1), np.float32(2)
 
@@ -137,4 +137,5 @@ operators(
             "third input, and zeros around the map, which are interpolated.",
             body=training("im2col_step"), **_CONVOLUTION),
     },
+    check=need_float32,
 )  # fmt: skip
