@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from anylayer import ops
 from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import row
@@ -26,7 +28,8 @@ def _fully_connected(
 
 
 def _dot(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
-    left, right = a.T if transpose_a else a, b.T if transpose_b else b
+    left = np.moveaxis(a, 0, -1) if transpose_a else a
+    right = np.moveaxis(b, -1, 0) if transpose_b else b
     inner, rest = left.shape[-1], right.shape[1:]
     need(inner == right.shape[0], f"the sizes {inner} and {right.shape[0]} of the multiplied axes differ")
     product = left.reshape(math.prod(left.shape[:-1]), inner) @ right.reshape(inner, math.prod(rest))
@@ -71,7 +74,8 @@ operators(
             "says that there is no third input, the bias.",
             num_hidden=INT, no_bias=FLAG, flatten=attribute("bool", True)),
         "dot": row("Multiply along the last axis of a and the first axis of b.", _dot, "tensor/dot.cc",
-            "transpose_a and transpose_b reverse the axes of an input.", _DENSE, **_TRANSPOSED),
+            "With transpose_a it is the first axis of a, and with transpose_b the last axis of b.", _DENSE,
+            **_TRANSPOSED),
         "batch_dot": row("Multiply batches of matrices.", _matmul, "tensor/dot.cc", "", _DENSE, **_TRANSPOSED),
         "_linalg_gemm2 linalg_gemm2": row("Compute alpha * a @ b for the matrices on the last two axes.", _matmul,
             "tensor/la_op.cc", "", {"neutral": {"axis": -2}}, alpha=attribute("double", 1.0), **_TRANSPOSED),

@@ -64,6 +64,11 @@ def _l2_normalize(x: Array, eps: float, mode: str) -> Array:
     return y
 
 
+def _lrn(x: Array, nsize: int, alpha: float, beta: float, knorm: float) -> Array:
+    need(nsize % 2, f"nsize must be odd, got {nsize}")
+    return ops.lrn(x, nsize, alpha=alpha, beta=beta, bias=knorm)
+
+
 _NEUTRAL = {"neutral": {"output_mean_var": False}}
 _BATCH = {
     **_NEUTRAL,
@@ -89,7 +94,7 @@ operators(
             "mode: over the values of a sample (instance), over axis 1 (channel), or the axes after it (spatial).",
             eps=attribute("float", 1e-10), mode=attribute(Enum(*_NORM_AXES), "instance")),
         "LRN": row("Compute x / (knorm + alpha / nsize * s)^beta, where s sums x^2 over nsize channels.",
-            lambda x, nsize, knorm, **how: ops.lrn(x, nsize, bias=knorm, **how), "nn/lrn.cc", nsize=INT,
+            _lrn, "nn/lrn.cc", nsize=INT,
             alpha=attribute("float", 1e-4), beta=attribute("float", 0.75), knorm=attribute("float", 2.0)),
     },
     check=any_dtypes,

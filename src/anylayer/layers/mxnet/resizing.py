@@ -43,7 +43,7 @@ def _resize(
     if like is None and scale_height is not None and scale_width is not None:
         size = [int(d * scale) for d, scale in zip(x.shape[2:], (scale_height, scale_width))]
     need_sizes([*x.shape[:2], *size])
-    return ops.resize(x, size, coordinates="align_corners" if align_corners else "half_pixel")
+    return ops.resize(x, size, coordinates="align_corners" if align_corners else "pytorch_half_pixel")
 
 
 def _adaptive_mean(x: Array, output_size: Sequence[int]) -> Array:

@@ -98,7 +98,7 @@ def _broadcast(x: Array, sizes: Sequence[int]) -> Array:
 
 
 def _broadcast_axes(x: Array, axis: Ints, size: Ints) -> Array:
-    new = dict(zip(axes_of(_as_list(axis), len(x.shape)), _as_list(size)))
+    new = dict(zip(axes_of(_as_list(axis), len(x.shape)), _as_list(size), strict=True))
     return _broadcast(x, [new.get(i, d) for i, d in enumerate(x.shape)])
 
 
@@ -178,7 +178,8 @@ operators(
             lambda x, axis: np.flip(x, tuple(axes_of(_as_list(axis), len(x.shape)))), _MATRIX,
             axis=attribute("any")),
         "broadcast_to": row("Broadcast to a shape, in which 0 copies a size.",
-            lambda x, shape: _broadcast(x, [n or d for d, n in zip(x.shape, shape)]), _VALUE, shape=INTS),
+            lambda x, shape: _broadcast(x, [n or d for d, n in zip(x.shape, shape, strict=True)]), _VALUE,
+            shape=INTS),
         "broadcast_axis broadcast_axes": row("Broadcast axes of size 1 to sizes.", _broadcast_axes, _VALUE,
             axis=ANY, size=ANY),
         "broadcast_like": row("Broadcast to the shape of a second array.",
