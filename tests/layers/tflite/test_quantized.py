@@ -85,3 +85,28 @@ def test_caffe_refuses_quantized_networks(tmp_path: Path) -> None:
     net = anylayer.read(CASES["QUANTIZE int8"].save(tmp_path))
     with pytest.raises(anylayer.AnyLayerError, match="has no layer for QuantizeLinear"):
         net.write(tmp_path / "net.prototxt")
+
+
+NETWORKS = cases_of("networks.npz")
+
+
+@pytest.mark.parametrize("engine", ALL)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network_is_within_two_steps_of_the_recorded_values(name: str, engine: str, tmp_path: Path) -> None:
+    case = NETWORKS[name]
+    model = anylayer.read(case.save(tmp_path)).compile(engine, threads=1)
+    assert not model.host_calls
+    got, want = next(iter(model(case.inputs).values())), next(iter(case.outputs.values()))
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    step = {"int8": 1.0, "uint8": 1.0, "int16": 2.0**-15, "dynamic": 2.0**-16}[name.split()[1]]
+    errors = np.abs(got.astype(np.float64) - want)
+    assert errors.max() <= 2 * step
+    assert (errors < step / 2).mean() >= 0.7
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".xml"])
+@pytest.mark.parametrize("name", ["mobile int8", "unet int8", "unet dynamic"])
+def test_written_network_equals_its_source(name: str, suffix: str, tmp_path: Path) -> None:
+    case = NETWORKS[name]
+    done = anylayer.read(case.save(tmp_path)).write(tmp_path / f"net{suffix}", verify=case.inputs)
+    assert done.checks and all(c.ok for c in done.checks)
