@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from anylayer.errors import TraceError
-from anylayer.network import Array
+from anylayer.network import Array, TensorType
 from anylayer.tracing import decisions
+from anylayer.tracing.checked import trace_checked
 from tests.engine_names import GENERAL, program_of
 
 from .test_decisions import Function, traced
@@ -175,6 +176,16 @@ def writes_in_place(x: Array) -> Any:
     return y, z
 
 
+@case
+def in_arguments_and_operands(x: Array) -> Any:
+    rows, total = [], x[0, 0] * 0
+    for i in range(3):
+        for j in range(4):
+            total += x[i, j] + (x[i, j] if x[i, j] > 0 else (x[2, 1] if x[i, j] > -0.5 else x[j % 3, i]))
+            rows.append(total if total > x[i, j] else abs(x[i, j]))
+    return np.stack(rows), total - (x[0, 0] if total > 1 else x[1, 1])
+
+
 graph_of = cache(traced)
 """The trace of a case, which serves all engines."""
 
@@ -253,5 +264,5 @@ def test_code_without_source_has_the_limit(monkeypatch: pytest.MonkeyPatch) -> N
     exec("def f(x):\n    y = x\n" + "".join(f"    if x.ravel()[{i}] > 0:\n        y = y + {i}\n" for i in range(9))
          + "    return y\n", space)  # fmt: skip
     with pytest.raises(TraceError, match="more than 64 paths"):
-        traced(space["f"])
+        trace_checked(lambda arrays: [space["f"](*arrays)], [TensorType.of((3, 4), np.float32)])
     assert len(runs) < 2 * decisions.MAX_PATHS + 9, len(runs)

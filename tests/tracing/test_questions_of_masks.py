@@ -38,6 +38,19 @@ def refused(rule: str) -> Any:
 
 
 @case
+def three_at_most(b: Array, s: Array) -> Any:
+    order, keep = np.argsort(-s, kind="stable"), []
+    while len(order) > 0:
+        k = (s[order] * 2).argmax()
+        rest = order[np.arange(len(order)) != k]
+        keep.append(order[k])
+        if len(keep) == 3:
+            break
+        order = rest[np.logical_not(s[keep[-1]] - s[rest] >= 0.2)]
+    return s[np.array(keep, np.int64)], order
+
+
+@case
 def sum_is_zero(b: Array, s: Array) -> Any:
     keep = s > 0.3
     if keep.sum() == 0:

@@ -48,32 +48,31 @@ def repeats_up_to_a_fixed_size(x: Array, n: Array) -> Any:
     return x[np.searchsorted(np.cumsum(n), np.arange(20), "right")]
 
 
-def conditional_expression(x: Array, n: Array) -> Any:
+def conditional_expression_in_a_lambda(x: Array, n: Array) -> Any:
     count = 0
     for i in range(N):
-        count += 1 if x[i] > 0 else 2
+        if n[i] > 0:
+            count += (lambda v: 1 if v > 0 else 2)(x[i])
     return np.array(count)
 
 
-def conditional_statement(x: Array, n: Array) -> Any:
+def conditional_expression(x: Array, n: Array) -> Any:
     count = 0
     for i in range(N):
-        if x[i] > 0:
-            count += 1
-        else:
-            count += 2
+        if n[i] > 0:
+            count += 1 if x[i] > 0 else 2
     return np.array(count)
 
 
 def comprehension(x: Array, n: Array) -> Any:
-    return np.array([x[i] * i for i in range(int(n.max()) + 1)])
+    return np.array(sum(x[i] * i for i in range(int(n.max()) + 1)))
 
 
 def statement_for(x: Array, n: Array) -> Any:
     rows = []
     for i in range(int(n.max()) + 1):
         rows.append(x[i] * i)
-    return np.array(rows)
+    return np.array(rows).sum()
 
 
 def two_names(x: Array, n: Array) -> Any:
@@ -146,7 +145,11 @@ def starts_as_a_number(x: Array, n: Array) -> Any:
 CASES: list[tuple[Function, str, Function]] = [
     (window, r"x\[i \+ np.arange\(2\)\] for x\[i : i \+ 2\]", window_of_positions),
     (repeats, "write x.np.searchsorted.np.cumsum.repeats., np.arange.n., 'right'", repeats_up_to_a_fixed_size),
-    (conditional_expression, "by the condition of an if whose sides .*; write such an if", conditional_statement),
+    (
+        conditional_expression_in_a_lambda,
+        "by the condition of an if whose sides .*; write such an if",
+        conditional_expression,
+    ),
     (comprehension, "loop over it in a statement for", statement_for),
     (two_names, "the list 'keep' has other names.*append to local lists", one_name),
     (one_or_two_outputs, "return the same number in both", two_outputs),

@@ -12,38 +12,37 @@ import ast
 import copy
 import linecache
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from anylayer.tracing.loop_state import OWN_PREFIX
+from anylayer.tracing.syntax import (
+    IN_ORDER,
+    JUMPS,
+    SCOPES,
+    assigned_names,
+    inside,
+    is_name,
+    is_plain,
+    is_plain_statement,
+    jumps,
+    leaves,
+    list_of_append,
+    list_of_store,
+    may_change,
+    returns,
+)
 
 IF, LOOP, ITEM, TRUTH, COMPARE, LOCALS, UNBOUND = (
     OWN_PREFIX + n for n in ("if", "loop", "item", "truth", "compare", "locals", "unbound")
 )
 """The names by which changed code calls the tracer."""
 RESULT = f"{OWN_PREFIX}result"
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_LOOPS = (ast.For, ast.While)
-_JUMPS = (ast.Return, ast.Continue, ast.Break)
-_STATEMENTS = (
-    *_LOOPS, *_JUMPS, ast.If, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass, ast.Assert,
-)  # fmt: skip
-"""The statements that may stand in an `if` or a loop that is changed."""
-_EXPRESSIONS = (
-    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Subscript, ast.Slice,
-    ast.Attribute, ast.Tuple, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
-    ast.expr_context,
-)  # fmt: skip
-"""The nodes of expressions that have no effect of their own, except for calls."""
-_FUNCTIONS = frozenset(("int", "float", "abs", "min", "max", "round", "bool"))
-_MODULES = frozenset(("np", "numpy", "math"))
-_METHODS = frozenset((
-    "sum", "mean", "max", "min", "any", "all", "astype", "item", "clip", "argmax", "argmin", "std", "var", "prod",
-    "round", "dot", "reshape", "copy",
-))  # fmt: skip
+LIST_PREFIX = "_list_"
+"""How the names of lists begin that changed code fills in place of comprehensions. They are part of the state that
+must stay as it is: see loop_state."""
 _SIZES = frozenset(("size", "shape", "len"))
 _RELATIONS = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -84,37 +83,6 @@ def _by_place(code: CodeType) -> defaultdict[tuple[str, int], list[CodeType]]:
     return codes
 
 
-def _inside(nodes: Sequence[ast.AST], stop: tuple[type, ...] = ()) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope, without what is inside of nodes of the types `stop` and of other scopes."""
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (*_SCOPES, *_COMPREHENSIONS, *stop)):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
-def _jumps(nodes: Sequence[ast.AST]) -> bool:
-    """Return whether statements may leave the function, or the loop in which they stand."""
-    return _returns(nodes) or any(isinstance(n, _JUMPS) for n in _inside(nodes, _LOOPS))
-
-
-def _returns(nodes: Sequence[ast.AST]) -> bool:
-    return any(isinstance(n, ast.Return) for n in _inside(nodes))
-
-
-def _leaves(statements: Sequence[ast.stmt]) -> bool:
-    """Return whether the statements after these are never reached."""
-    last = statements[-1] if statements else None
-    if isinstance(last, ast.If):
-        return _leaves(last.body) and _leaves(last.orelse)
-    return isinstance(last, (*_JUMPS, ast.Raise))
-
-
-def _targets(nodes: Sequence[ast.AST]) -> list[str]:
-    return sorted({n.id for n in _inside(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
-
-
 class _CannotChange(Exception):
     """The error of statements that cannot be changed."""
 
@@ -126,15 +94,15 @@ class _Changes(ast.NodeTransformer):
         self.depth = self.count = self.loops = 0
         self.variables: set[str] = set()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         shared = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
         others = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
         if shared or any(isinstance(n, others) for n in ast.walk(node)):
             return node
         self.depth += 1
         arguments = (a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg))
-        outer, self.variables = self.variables, {*_targets(node.body), *arguments}
-        if any(isinstance(s, ast.If) and _jumps([s]) for s in node.body):
+        outer, self.variables = self.variables, {*assigned_names(node.body), *arguments}
+        if any(isinstance(s, ast.If) and jumps([s]) for s in node.body):
             try:
                 body = self.without_jumps(node.body, lambda s: [_assign(RESULT, s.value or _constant(None, s), s)])
             except _CannotChange:
@@ -148,7 +116,7 @@ class _Changes(ast.NodeTransformer):
         self.depth, self.variables = self.depth - 1, outer
         return result
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         depth, self.depth = self.depth, 0
         result = self.generic_visit(node)
         self.depth = depth
@@ -160,22 +128,22 @@ class _Changes(ast.NodeTransformer):
         """Return statements without `return`, `break` and `continue`. jump: returns what takes their place."""
         result: list[ast.stmt] = []
         for k, s in enumerate(statements):
-            if isinstance(s, _JUMPS):
+            if isinstance(s, JUMPS):
                 return [*result, *jump(s)]
             if isinstance(s, ast.Raise):
                 return [*result, s]
-            if not _jumps([s]):
+            if not jumps([s]):
                 result.append(s)
                 continue
             if not isinstance(s, ast.If):
                 raise _CannotChange
             rest, sides = list(statements[k + 1 :]), [s.body, s.orelse]
-            both = bool(rest) and not any(map(_leaves, sides))
+            both = bool(rest) and not any(map(leaves, sides))
             if both and copies * 2 > _MAX_COPIES:
                 raise _CannotChange
             new = []
             for side in sides:
-                following = [] if _leaves(side) else copy.deepcopy(rest)
+                following = [] if leaves(side) else copy.deepcopy(rest)
                 new.append(self.without_jumps([*side, *following], jump, copies * 2 if both else copies))
             changed = ast.If(s.test, new[0] or [ast.copy_location(ast.Pass(), s)], new[1])
             changed.may_return = True  # type: ignore[attr-defined]  # an attribute of ours that visit_If reads
@@ -189,7 +157,7 @@ class _Changes(ast.NodeTransformer):
         """Return statements, and the expression that is the truth of `test` after them. They evaluate what Python
         evaluates, without `and`, `or`, `not` and chained comparisons.
         """
-        if isinstance(test, ast.Compare) and len(test.ops) > 1 and _is_plain(test):
+        if isinstance(test, ast.Compare) and len(test.ops) > 1 and is_plain(test):
             sides = [test.left, *test.comparators]
             pairs = [
                 ast.copy_location(ast.Compare(copy.deepcopy(a), [op], [copy.deepcopy(b)]), test)
@@ -213,7 +181,7 @@ class _Changes(ast.NodeTransformer):
         side: list[ast.stmt] = [*more, _assign(name, _call(TRUTH, [y], test), test)]
         nothing: list[ast.stmt] = [ast.copy_location(ast.Pass(), test)]
         a, b = (side, nothing) if isinstance(test.op, ast.And) else (nothing, side)
-        both = self.both_sides(_load(name, test), a, b, [name], _is_plain(tail), False, test)
+        both = self.both_sides(_load(name, test), a, b, [name], is_plain(tail), False, test)
         return [*before, _assign(name, _call(TRUTH, [x], test), test), *both], _load(name, test)
 
     def name(self) -> str:
@@ -224,10 +192,10 @@ class _Changes(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         sides = [*node.body, *node.orelse]
-        if not self.depth or not _may_change(sides) or _jumps(sides):
+        if not self.depth or not may_change(sides) or jumps(sides):
             return self.generic_visit(node)
-        names = _targets(sides)
-        plain = _is_plain(node.test) and all(map(_is_plain_statement, sides))
+        names = assigned_names(sides)
+        plain = is_plain(node.test) and all(map(is_plain_statement, sides))
         may_return = getattr(node, "may_return", False) and RESULT in names
         before, test = self.truth(node.test)
         body, orelse = self.statements(node.body), self.statements(node.orelse)
@@ -245,27 +213,75 @@ class _Changes(ast.NodeTransformer):
     ) -> list[ast.stmt]:
         """Return the statements that execute both sides of an `if`."""
         variable = self.name()
-        lists = sorted({_list_of_append(n) for n in _inside([*body, *orelse])} & self.variables - {*names})
+        lists = sorted({list_of_append(n) for n in inside([*body, *orelse])} & self.variables - {*names})
         nothing: list[ast.stmt] = [ast.copy_location(ast.Pass(), place)]
         side = _parse(f"{variable}.item()", place)[0].value
         sides = ast.copy_location(ast.If(side, list(body) or nothing, list(orelse)), place)
         return _passes(variable, IF, test, names, lists, f"{plain}, {may_return}", [sides], "", place)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        """Change `x = a if c else b`."""
-        if not self.depth or not isinstance(node.value, ast.IfExp):
-            return node
-        x = node.value
-        name = self.name()
-        sides = [_assign(name, v, node) for v in (x.body, x.orelse)]
-        node.value = _load(name, node)
-        changed = ast.copy_location(ast.If(x.test, [sides[0]], [sides[1]]), node)
-        return [*_as_list(self.visit(changed)), node]
+    # ---------------------------------------------------------------------- expressions
+
+    def values_before(self, node: Any) -> list[ast.stmt]:
+        """Change `a if c else b` and `[f(x) for x in y]` in the value of a statement: statements before it compute
+        them, where no other expression then sees another state than before.
+        """
+        before: list[ast.stmt] = []
+        if self.depth and node.value is not None:
+            first: list[ast.AST] = [node.target] if isinstance(node, ast.AugAssign) else []
+            node.value = self.value_after(before, node.value, first)
+        return [*before, node]
+
+    visit_Assign = visit_AugAssign = visit_AnnAssign = visit_Expr = visit_Return = values_before
+
+    def value_after(self, before: list[ast.stmt], e: ast.AST, evaluated: list[ast.AST]) -> ast.AST:
+        """Return an expression for the value of `e` after the statements `before`, to which this appends.
+
+        evaluated: what Python evaluates before `e`, to which this appends what it evaluates for `e`.
+        """
+        if isinstance(e, (ast.IfExp, ast.ListComp)) and self.may_precede(e, evaluated):
+            name = self.name()
+            if isinstance(e, ast.ListComp):
+                name = name.replace(OWN_PREFIX, LIST_PREFIX)
+                new = self.list_statements(e, name)
+            else:
+                sides = [_assign(name, v, e) for v in (e.body, e.orelse)]
+                new = [ast.If(e.test, sides[:1], sides[1:])]
+            before += self.statements([ast.copy_location(s, e) for s in new])
+            return _load(name, e)
+        if isinstance(e, ast.cmpop):
+            return e
+        if isinstance(e, IN_ORDER) and not (isinstance(e, ast.Compare) and len(e.ops) > 1):
+            for field, child in ast.iter_fields(e):
+                if isinstance(child, list):
+                    child[:] = [self.value_after(before, x, evaluated) for x in child]
+                elif isinstance(child, (ast.expr, ast.keyword)) and not (field == "func" and is_name(child)):
+                    setattr(e, field, self.value_after(before, child, evaluated))
+        evaluated.append(e)
+        return e
+
+    def may_precede(self, e: ast.expr, evaluated: Sequence[ast.AST]) -> bool:
+        """Return whether an expression may be evaluated before these."""
+        if isinstance(e, ast.ListComp) and any(isinstance(n, SCOPES) for n in ast.walk(e)):
+            return False
+        fixed = all(isinstance(x, ast.Constant) or getattr(x, "id", "") in self.variables for x in evaluated)
+        return fixed or all(map(is_plain, [e, *evaluated]))
+
+    def list_statements(self, e: ast.ListComp, name: str) -> list[ast.stmt]:
+        """Return the statements that fill the list `name` as a comprehension does."""
+        self.variables.add(name)
+        append = ast.Attribute(_load(name, e), "append", ast.Load())
+        body: ast.stmt = ast.Expr(ast.Call(append, [e.elt], []))
+        for part in reversed(e.generators):
+            for test in reversed(part.ifs):
+                body = ast.If(test, [body], [])
+            renaming = _Renaming({n: self.name() for n in assigned_names([part.target])})
+            body = ast.For(renaming.visit(part.target), part.iter, [renaming.visit(body)], [])
+        return [_assign(name, ast.List([], ast.Load()), e), body]
 
     # ---------------------------------------------------------------------------- loops
 
     def visit_For(self, node: ast.For) -> Any:
-        asks = bool(self.loops) or any(isinstance(n, (ast.If, ast.While, ast.IfExp)) for n in _inside(node.body))
+        asks = bool(self.loops) or any(isinstance(n, (ast.If, ast.While, ast.IfExp)) for n in inside(node.body))
         targets = all(isinstance(n, (ast.Name, ast.Tuple, ast.expr_context)) for n in ast.walk(node.target))
         return self.loop(node, node.iter, asks) if targets else self.generic_visit(node)
 
@@ -275,7 +291,7 @@ class _Changes(ast.NodeTransformer):
 
     def loop(self, node: Any, iterable: ast.expr | None, asks: bool = True) -> Any:
         """Return the statements that record a loop, or the loop itself. asks: as in recorded_loops.loop."""
-        if not self.depth or node.orelse or not _may_change(node.body) or _returns(node.body):
+        if not self.depth or node.orelse or not may_change(node.body) or returns(node.body):
             return self.generic_visit(node)
         loop, go = self.name(), self.name()
 
@@ -290,10 +306,10 @@ class _Changes(ast.NodeTransformer):
             body = self.without_jumps(body, end)
         except _CannotChange:
             return self.generic_visit(node)
-        targets = [] if iterable is None else _targets([node.target])
-        names = sorted({*_targets(body), *targets} - {go})
-        appended = {_list_of_append(n) for n in _inside(body)} & self.variables - {*names}
-        stored = {_list_of_store(n) for n in _inside(body)} & self.variables - {*names, *appended}
+        targets = [] if iterable is None else assigned_names([node.target])
+        names = sorted({*assigned_names(body), *targets} - {go})
+        appended = {list_of_append(n) for n in inside(body)} & self.variables - {*names}
+        stored = {list_of_store(n) for n in inside(body)} & self.variables - {*names, *appended}
         lists = [*sorted(appended), *sorted(stored)]
         first = _constant(None, node) if iterable is None else _iterable_parts(iterable)
         start = _parse(f"{go} = True\nx = {loop}.item()", node)[: 1 if iterable is None else 2]
@@ -305,6 +321,17 @@ class _Changes(ast.NodeTransformer):
         return _passes(loop, LOOP, first, names, lists, f"{len(appended)}, {asks}", body, f", {go}", node)
 
 
+class _Renaming(ast.NodeTransformer):
+    """Renames variables."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = self.names.get(node.id, node.id)
+        return node
+
+
 class _Items(ast.NodeTransformer):
     """Changes `x[i]`, so that `x` may be a list and `i` depend on data."""
 
@@ -313,18 +340,6 @@ class _Items(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, (ast.Slice, ast.Tuple, ast.Constant)):
             return node
         return _call(ITEM, [node.value, node.slice], node)
-
-
-def _list_of_append(n: ast.AST) -> str:
-    """Return the variable x of a call x.append(...), or ""."""
-    if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "append":
-        return getattr(n.func.value, "id", "")
-    return ""
-
-
-def _list_of_store(n: ast.AST) -> str:
-    """Return the variable x of a target x[i], or ""."""
-    return getattr(n.value, "id", "") if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) else ""
 
 
 def _unpack(names: Sequence[str], value: str, indent: str = "    ") -> str:
@@ -399,38 +414,3 @@ def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
 
 def _call(name: str, args: list[ast.expr], place: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Call(_load(name, place), args, []), place)
-
-
-# ---------------------------------------------------------------- what may be changed
-
-
-def _may_change(statements: Sequence[ast.stmt]) -> bool:
-    """Return whether statements may be executed for each side, or recorded as the body of a loop."""
-    return all(isinstance(n, _STATEMENTS) for n in _inside(statements) if isinstance(n, ast.stmt))
-
-
-def _is_plain_statement(s: ast.stmt) -> bool:
-    """Return whether a statement only assigns expressions without effects to local variables."""
-    if isinstance(s, ast.If):
-        return _is_plain(s.test) and all(map(_is_plain_statement, s.body + s.orelse))
-    if isinstance(s, ast.Assign):
-        targets = [t for x in s.targets for t in (x.elts if isinstance(x, ast.Tuple) else [x])]
-        return all(isinstance(t, ast.Name) for t in targets) and _is_plain(s.value)
-    if isinstance(s, ast.AugAssign):
-        return isinstance(s.target, ast.Name) and _is_plain(s.value)
-    return isinstance(s, ast.Pass)
-
-
-def _is_plain(e: ast.expr) -> bool:
-    """Return whether an expression has no effect: its calls are those of NumPy and of numbers."""
-    return all(
-        isinstance(n, _EXPRESSIONS) and (not isinstance(n, ast.Call) or _is_known(n.func)) for n in ast.walk(e)
-    )
-
-
-def _is_known(f: ast.expr) -> bool:
-    if isinstance(f, ast.Name):
-        return f.id in _FUNCTIONS
-    if not isinstance(f, ast.Attribute):
-        return False
-    return f.attr in _METHODS or (isinstance(f.value, ast.Name) and f.value.id in _MODULES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -361,12 +361,16 @@ class _Paths:
             current_run.reset(token)
 
 
-def join_selected(graph: Graph, nothing: Graph, selected: SelectionKey, place: str) -> Graph:
+def join_selected(
+    graph: Graph, nothing: Graph, selected: SelectionKey, outer: Mapping[SelectionKey, int], place: str
+) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
-    In `graph`, this selection is filled. place: the line that asks whether it is empty.
+    In `graph`, this selection is filled, and those on which its size depends. outer: those that are filled where
+    the result is used. place: the line that asks whether it is empty.
     """
-    condition = graph.filled.pop((selected, 1))
+    condition = graph.filled[selected, 1]
+    graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
     others = graph.inline(nothing, graph.inputs)
     paths = _joined_paths(graph, condition, nothing, place)

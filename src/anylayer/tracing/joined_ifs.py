@@ -28,7 +28,7 @@ from anylayer.tracing.counts import comparison, guard_of, lacking_elements
 from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable, unreadable_list
 from anylayer.tracing.loop_items import arrays_in, kind_in
-from anylayer.tracing.loop_state import LoopState, variable_of
+from anylayer.tracing.loop_state import OWN_PREFIX, LoopState, variable_of
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, number
 from anylayer.tracing.record import running_graph
 
@@ -251,7 +251,8 @@ class BothSides:
             return Unreadable(
                 f"'{name}' is an array of another size after the two sides of the if at {place}; {why}"
             )
-        raise refusal(f"'{name}' is a different kind of object after the two sides of this if; {why}", place=place)
+        what = "the value" if name.startswith(OWN_PREFIX) else f"'{name}'"
+        raise refusal(f"{what} is a different kind of object after the two sides of this if; {why}", place=place)
 
 
 def _frozen(x: Any) -> Any:

@@ -302,6 +302,29 @@ def selection(s: Scope) -> str | None:
     )
 
 
+def comprehension(s: Scope) -> str | None:
+    """Return a list comprehension over elements, rows or positions."""
+    r, v = s.r, s.vector()
+    e, c = s.number([f"{v}[i]", "i"], 1), s.condition([f"{v}[i]", "i"], 1)
+    chosen = r.choice([f"np.where({s.mask_of(v)})[0]", f"np.argsort(-{v}, kind='stable')[:4]", f"range(len({v}))"])
+    test = r.choice(["", f" if {c}", f" if {c} and i > 0", f" if i > 0 if {v}[i - 1] > {s.threshold()}"])
+    rows = s.pick("f", 2) or v
+    return r.choice(
+        [
+            f"aV = np.array([{e} for i in {chosen}{test}])",
+            f"aV = np.float32(len([{e} for i in {chosen}{test}]))",
+            f"keepV = [i for i in {chosen}{test}]\naV = {v}[keepV]",
+            f"keepV = [{v}[i] for i in {chosen}{test}]\nif len(keepV) > 1:\n    keepV.append({v}[0])\n"
+            "aV = np.array(keepV)",
+            f"aV = np.array([[i, {e}] for i in {chosen}{test}], np.float32)",
+            f"aV = np.array([{rows}[i] * 2 for i in {chosen}{test} if i < len({rows})])",
+            f"aV = np.array([{e} if {c} else {v}[0] for i in {chosen}])",
+            f"bV = [{v}[i] + {v}[j] for i in range(2) for j in {chosen} if {v}[j] > {s.threshold()}]\n"
+            "aV = np.array(bV)",
+        ]
+    )
+
+
 def function(s: Scope) -> str | None:
     """Return a call of a function with branches, of a closure, or of a method."""
     r, v = s.r, s.vector()
@@ -332,6 +355,7 @@ STATEMENTS = (
     (18, branch),
     (16, selection),
     (8, function),
+    (8, comprehension),
 )
 
 
