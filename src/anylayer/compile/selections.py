@@ -201,7 +201,7 @@ def _check_conditions(
             raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
         token = current_graph.set(full)
         try:
-            graph = tracing.decisions.join_selected(full, empty, selected, trace.filled, place)
+            graph = tracing.joins.join_selected(full, empty, selected, trace.filled, place)
         finally:
             current_graph.reset(token)
         for guard in _conditions_on_data(trace):

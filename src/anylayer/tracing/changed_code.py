@@ -246,7 +246,7 @@ class _Changes(ast.NodeTransformer):
             else:
                 sides = [_assign(name, v, e) for v in (e.body, e.orelse)]
                 new = [ast.If(e.test, sides[:1], sides[1:])]
-            before += self.statements([ast.copy_location(s, e) for s in new])
+            before += self.statements([ast.fix_missing_locations(ast.copy_location(s, e)) for s in new])
             return _load(name, e)
         if isinstance(e, ast.cmpop):
             return e
