@@ -281,7 +281,10 @@ class Rewriter(NewGraph):
 
     def outputs_of(self, o: Op, rules: Sequence[Rule]) -> list[Value]:
         """Return the values that replace the outputs of an operator of the old graph."""
-        here = replace(o, inputs=[self.mapped(v) for v in o.inputs])
+        inputs = [self.mapped(v) for v in o.inputs]
+        if not rules and self.log is None:
+            return self.graph.append_copy(o, inputs)
+        here = replace(o, inputs=inputs)
         for r in rules:
             self.reason = ""
             values: list[Value] | Op | None = r.apply(self, here)
