@@ -13,7 +13,7 @@ from anylayer.corrections.wide_integers import where
 from anylayer.errors import EngineError
 from anylayer.graph import Dim, Op, Value
 from anylayer.graph.intervals import INT32, inside, is_wide
-from anylayer.graph.operators import COMPARISONS, INDEXED, MODULAR, REDUCTIONS
+from anylayer.graph.operators import COMPARISONS, EXTREMES, INDEXED, MODULAR, REDUCTIONS
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 from anylayer.optimize.rules import ANY, END, rule
@@ -95,10 +95,11 @@ def _prevent_fusion(new: Corrector, o: Op) -> list[Value] | None:
     """Put a maximum with the lowest value after a reduction of integers or float64, or before a step.
 
     OpenVINO fuses a reduction along axis 1 or 2 of three with the operator after it, and then computes that
-    operator for the first row only.
+    operator for the first row only. Another correction follows an extreme that may be infinite by Where.
     """
     out = o.outputs[0]
-    is_fused = out.dtype.kind in "iu" or out.dtype == np.float64 or out in new.before_steps
+    is_before_step = out in new.before_steps and not (o in EXTREMES and new.has_infinity)
+    is_fused = out.dtype.kind in "iu" or out.dtype == np.float64 or is_before_step
     if o.inputs[0] is None or not is_fused:
         return None
     return [keep_apart(new, o, new.step(o, o.op, o.inputs, out.shape, out.dtype, **o.attrs))]
