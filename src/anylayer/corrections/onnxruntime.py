@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,16 +33,6 @@ def _by_minus_one(new: Corrector, o: Op) -> list[Value] | None:
         return np.zeros_like(x) if o.op == "Mod" else -x
 
     return new.compute(o, divide)
-
-
-@rule("DequantizeLinear", kind="must", targets=("onnxruntime",))
-def _without_zero(new: Corrector, o: Op) -> Op | None:
-    """Add zero points: without them, ONNX Runtime quantizes moved signed integers to unsigned ones."""
-    if o.input(2) is not None or o.first.dtype.kind != "i" or o.first.dtype == np.int32:
-        return None
-    scale = o.inputs[1]
-    zeros = new.constant(np.zeros(() if scale is None else scale.shape, o.first.dtype))
-    return replace(o, inputs=[*o.inputs[:2], zeros])
 
 
 @rule("Resize", kind="must", targets=("onnxruntime",))

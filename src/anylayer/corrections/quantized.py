@@ -1,6 +1,8 @@
-"""Operators on quantized numbers that OpenVINO (2026.4) refuses or computes inexactly."""
+"""Operators on quantized numbers that OpenVINO (2026.4) or ONNX Runtime (1.32) refuses or computes wrongly."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -141,3 +143,13 @@ def _dequantized(new: Corrector, o: Op, x: Value, scale: Value | None, zero: Val
         shifted = numbers.astype(np.int32) - _along(offsets, numbers, axis).astype(np.int32)
         return new.constant((shifted.astype(np.float32) * _along(factors, numbers, axis)).astype(np.float32))
     return new.step(o, "DequantizeLinear", [x, scale, zero], x.shape, np.float32, axis=max(axis, 0))
+
+
+@rule("DequantizeLinear", kind="must", targets=("onnxruntime",))
+def _without_zero(new: Corrector, o: Op) -> Op | None:
+    """Add zero points: without them, ONNX Runtime quantizes moved signed integers to unsigned ones."""
+    if o.input(2) is not None or o.first.dtype.kind != "i" or o.first.dtype == np.int32:
+        return None
+    scale = o.inputs[1]
+    zeros = new.constant(np.zeros(() if scale is None else scale.shape, o.first.dtype))
+    return replace(o, inputs=[*o.inputs[:2], zeros])

@@ -111,12 +111,13 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "writers.caffe.ascend_rules": {"ascend": "Div GridSample Mul RoiAlign"},
     "corrections.integers": {"openvino": "any"},
     "corrections.ncnn": {"ncnn": "Resize"},
-    "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where DequantizeLinear", "openvino": "Add"},
+    "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
     "corrections.openvino": {"openvino": "any"},
     "corrections.openvino_loops": {"openvino": "Loop"},
     "corrections.quantized": {
+        "onnxruntime": "DequantizeLinear",
         "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul "
-        "AveragePool GlobalAveragePool"
+        "AveragePool GlobalAveragePool",
     },
     "corrections.remainders": {"openvino": "Mod"},
     "corrections.rounding": {"openvino": "Add Div Mul Sub", "openvino file": "Div"},
