@@ -30,6 +30,11 @@ ROWS = {
     ),
     "Keras 2 and 3, layers and models": ("tests/layers/keras", "tests/readers/keras/test_models.py"),
     "TensorFlow, operations": ("tests/layers/tensorflow",),
+    "TensorFlow Lite, operators, also quantized": tuple(
+        f"tests/layers/tflite/test_{what}.py"
+        for what in "control elementwise quantized recurrent reductions selections shapes volumes windows".split()
+    ),
+    "MXNet 1.9.1, operators and networks": ("tests/layers/mxnet", "tests/readers/mxnet"),
     "OpenCV 4, networks and layers": (
         "tests/opencv/test_darknet.py",
         "tests/opencv/test_opencv4.py",
