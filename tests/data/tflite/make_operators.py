@@ -367,7 +367,16 @@ def special():
 
     sparsity = schema.SparsityParametersT()
     stored = model("ADD", [noise(2, 3)], ("AddOptions", {}), [((2, 3), F)], 1, custom)
+    halves = [((2, 1, 4, 5), F), ((0, 1, 4, 5), F)]
+
+    def with_buffer(whole, graph, step):
+        whole.buffers.append(schema.BufferT())
+        graph.tensors[-1].buffer = len(whole.buffers) - 1
+
+    sizes, options = c([2, 0], I32), ("SplitVOptions", {"numSplits": 2})
+    split = model("SPLIT_V", [x, sizes, c(0, I32)], options, halves, change=with_buffer)
     return {
+        "empty part": np.frombuffer(split, np.uint8),
         "custom": np.frombuffer(stored, np.uint8),
         "open": on_tensor(0, shapeSignature=[-1, 1, 4, 5]),
         "blocks": quantized(0, 9, detailsType=1, details=schema.CustomQuantizationT()),

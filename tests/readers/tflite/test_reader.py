@@ -154,6 +154,15 @@ def test_scale_of_floats_is_ignored(tmp_path: Path) -> None:
     np.testing.assert_array_equal(anylayer.read(path).compile("numpy")(case.inputs)["out0"], case.outputs["out0"])
 
 
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_an_operator_computes_an_array_without_elements(engine: str, tmp_path: Path) -> None:
+    net = anylayer.read(save(tmp_path, special("empty part")))
+    x = np.random.default_rng(0).random((2, 1, 4, 5), np.float32)
+    results = net.compile(engine)({"in0": x})
+    np.testing.assert_array_equal(results["out0"], x)
+    assert results["out1"].shape == (0, 1, 4, 5)
+
+
 def test_open_sizes_are_those_of_the_signature(tmp_path: Path) -> None:
     path = save(tmp_path, special("open"))
     net = anylayer.read(path)

@@ -200,9 +200,11 @@ class _Builder:
         need(tensor.name in self.produced, rule, NetworkError)
 
     def _need_new(self, tensor: _Tensor) -> None:
-        """Refuse a tensor that something else produces, and a tensor that is not supported."""
+        """Refuse a tensor that something else produces, and a tensor that is not supported. The value of one without
+        elements does not tell whether it is a constant.
+        """
         need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
-        is_new = tensor.name not in self.produced and tensor.value is None
+        is_new = tensor.name not in self.produced and (tensor.value is None or not tensor.value.size)
         need(is_new, f"tensor '{tensor.name}' has a value before", NetworkError)
         self.produced.add(tensor.name)
 
