@@ -32,7 +32,10 @@ ROWS = {
     "TensorFlow, operations": ("tests/layers/tensorflow",),
     "TensorFlow Lite, operators, also quantized": tuple(
         f"tests/layers/tflite/test_{what}.py"
-        for what in "control elementwise quantized recurrent reductions selections shapes volumes windows".split()
+        for what in (
+            *("control", "elementwise", "quantized", "recurrent", "reductions"),
+            *("selections", "shapes", "volumes", "windows"),
+        )
     ),
     "MXNet 1.9.1, operators and networks": ("tests/layers/mxnet", "tests/readers/mxnet"),
     "OpenCV 4, networks and layers": (

@@ -200,8 +200,8 @@ class _Builder:
         need(tensor.name in self.produced, rule, NetworkError)
 
     def _need_new(self, tensor: _Tensor) -> None:
-        """Refuse a tensor that something else produces, and a tensor that is not supported. The value of one without
-        elements does not tell whether it is a constant.
+        """Refuse a tensor that something else produces, or that is not supported. One without elements may be a
+        constant or not.
         """
         need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
         is_new = tensor.name not in self.produced and (tensor.value is None or not tensor.value.size)
