@@ -270,11 +270,11 @@ class LoopOverBatch(Mine):
 
 
 class DependsOnBatch(Mine):
-    """Multiply each sample, in a comprehension that the trace unrolls."""
+    """Multiply each sample, in a generator that the trace unrolls."""
 
     def forward(self, inputs: Any) -> Any:
         (x,) = inputs
-        return [np.stack([x[i] * i for i in range(len(x))])]
+        return [np.stack(tuple(x[i] * i for i in range(len(x))))]
 
 
 @pytest.mark.parametrize("how", [{}, {"functions": True}, {"keep": ["Mine"]}])
