@@ -219,6 +219,10 @@ PARAMS = {
     "twice": (stored({"arg:a": ONE["conv1_weight"], "aux:a": ONE["conv1_weight"]}), "it has two arrays 'a'"),
     "claims": (struct.pack("<QQQ", 0x112, 0, 1 << 60), "it claims 1152921504606846976 arrays"),
     "rank": (struct.pack("<QQQI", 0x112, 0, 1, 99), "array 0: it has 99 axes"),
+    "no array": (
+        struct.pack("<QQQIiiqqqiii", 0x112, 0, 1, 0xF993FAC9, 0, 3, 0, 1 << 62, 1 << 62, 1, 0, 0) + bytes(8),
+        "array 0: no array has shape (0, 4611686018427387904, 4611686018427387904)",
+    ),
     "bool": (stored({"a": np.full(4, 7, np.uint8)}, dtype=7), "array 0: its values are neither true nor false"),
 }
 

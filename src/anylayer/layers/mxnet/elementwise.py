@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +22,6 @@ def _need_one_type(self: Layer, *xs: Array) -> None:
 def _as_inputs(function: Function) -> Function:
     """Return a function of two arrays with results in their dtype, such as 1.0 for true."""
 
-    @functools.wraps(function)
     def compute(a: Array, b: Array) -> Array:
         y: Array = function(a, b).astype(a.dtype)
         return y

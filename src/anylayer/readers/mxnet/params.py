@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import FileError, at, need
-from anylayer.network import MAX_RANK, MAX_VALUES, Array
+from anylayer.network import MAX_RANK, MAX_VALUES, Array, reshaped
 from anylayer.protobuf.binary import MappedFile
 from anylayer.readers._limits import MAX_NODES
 
@@ -96,4 +96,4 @@ def _array(cursor: _Cursor) -> Array:
     if dtype.kind == "b":
         need(bool((values <= 1).all()), "its values are neither true nor false", FileError)
         values = values.view(bool)
-    return np.require(values, requirements="A").reshape(shape)
+    return reshaped(np.require(values, requirements="A"), shape)
