@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +59,7 @@ _MIN_SPREAD = 0.01
 """An output whose values differ by less than this share of the largest one hardly shows mistakes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """One run of a file on a set of inputs: the outputs of the source (`want`) and of the file (`results`).
 
@@ -71,6 +72,11 @@ class Comparison:
     want: Mapping[str, Array]
     results: Mapping[str, Array]
     with_values: WithValues | None = None
+
+    @cached_property
+    def by_nodes(self) -> dict[str, Array] | None:
+        """The outputs of the file written with the values inside it, which two rules judge: see _by_nodes."""
+        return _by_nodes(self)
 
     def judged(self, tolerance: float) -> list[OutputCheck]:
         """Return a check per output, by the first rule that accepts it. tolerance: that of "share" and "rms"."""
@@ -131,7 +137,7 @@ def _by_float64(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iter
         return
     want = comparison.want
     try:
-        by_nodes = _by_nodes(comparison)
+        by_nodes = comparison.by_nodes
         exact = comparison.verification.in_float64(comparison.inputs)
     except AnyLayerError:  # a layer of the user may not compute in float64
         return
@@ -241,7 +247,7 @@ def _by_steps(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iterat
     each node computes what NumPy computes from the file's own values, up to one step.
     """
     verification, want = comparison.verification, comparison.want
-    if any(o.op == "QuantizeLinear" for o in verification.source.graph.ops) and _by_nodes(comparison):
+    if any(o.op == "QuantizeLinear" for o in verification.source.graph.ops) and comparison.by_nodes:
         for c in rejected:
             output = of_file(c.name, comparison.results, comparison.written)
             if output is not None and not c.note:
