@@ -9,6 +9,7 @@ import numpy as np
 
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import producer_through
 from anylayer.graph.operators import VIEWS
 from anylayer.graph.sizes import Dim, stand_for
 
@@ -27,9 +28,7 @@ def keep_apart(new: Corrector, o: Op, value: Value) -> Value:
 
 def is_concatenation(new: Corrector, value: Value) -> bool:
     """Return whether a value is the output of Concat or Tile, or a view of one."""
-    source = new.producer(value)
-    while source is not None and source in VIEWS:
-        source = new.producer(source.inputs[0])
+    source = producer_through(new.graph.producers, value, VIEWS)
     return source is not None and source.op in ("Concat", "Tile")
 
 

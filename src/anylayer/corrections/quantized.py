@@ -9,6 +9,7 @@ import numpy as np
 from anylayer.corrections._openvino import keep_apart
 from anylayer.corrections.corrector import Corrector, refused
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import producer_through
 from anylayer.graph.operators import AVERAGE_POOLINGS, REARRANGES, REDUCTIONS, VIEWS
 from anylayer.network import Array
 from anylayer.optimize.rules import rule
@@ -76,9 +77,7 @@ def _dequantize(new: Corrector, o: Op) -> list[Value] | None:
 @rule(*AVERAGE_POOLINGS, kind="must", targets=("openvino",))
 def _mean(new: Corrector, o: Op) -> list[Value] | None:
     """Compute the means of dequantized numbers in float32: OpenVINO rounds them to integers before all else."""
-    source = new.producer(o.first)
-    while source is not None and source in REARRANGES:
-        source = new.producer(source.first)
+    source = producer_through(new.graph.producers, o.first, REARRANGES)
     if source is None or source.op != "DequantizeLinear":
         return None
     return new.emit(o, o.op, [keep_apart(new, o, o.first), *o.inputs[1:]], **o.attrs)

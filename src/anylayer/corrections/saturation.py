@@ -12,6 +12,7 @@ import numpy as np
 
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
+from anylayer.graph.facts import producer_through
 from anylayer.graph.operators import REARRANGES
 from anylayer.optimize.rules import rule
 
@@ -57,18 +58,10 @@ def _is_of_signed(new: Corrector, o: Op) -> bool:
     """Return whether an operator computes the filter of a transposed convolution of signed bytes."""
     for product in new.old.ops:
         if product.op == "ConvTranspose" and not product.domain:
-            first, second = (_before(new, v) for v in product.inputs[:2])
+            first, second = (producer_through(new.old.producers, v, REARRANGES) for v in product.inputs[:2])
             if second is not None and second.outputs == o.outputs:
                 return first is not None and first.op == o.op and first.first.dtype == _SIGNED
     return False
-
-
-def _before(new: Corrector, value: Value | None) -> Op | None:
-    """Return the operator whose elements a value of the old graph has in another order."""
-    source = None if value is None else new.old.producers.get(value)
-    while source is not None and source in REARRANGES:
-        source = new.old.producers.get(source.first)
-    return source
 
 
 def _onnxruntime_saturates() -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anylayer.graph.ir import Op, Value
-from anylayer.graph.operators import RECURRENT
+from anylayer.graph.operators import RECURRENT, Trait
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
 
@@ -29,6 +29,16 @@ def producer(producers: Producers, value: Value | None, op: str = "") -> Op | No
     """
     op_before = None if value is None else producers.get(value)
     return op_before if op_before is not None and not op_before.domain and op in ("", op_before.op) else None
+
+
+def producer_through(producers: Producers, value: Value | None, passed: Trait) -> Op | None:
+    """Return the ONNX operator that produces a value, or that of which it is the result of operators in `passed`,
+    each of their first input.
+    """
+    o = producer(producers, value)
+    while o is not None and o in passed:
+        o = producer(producers, o.inputs[0])
+    return o
 
 
 def values_before(

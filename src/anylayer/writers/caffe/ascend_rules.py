@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import Producers, is_number, number, producer, reduced_axes, slice_cuts
+from anylayer.graph.facts import Producers, is_number, number, producer, producer_through, reduced_axes, slice_cuts
 from anylayer.graph.operators import VIEWS
 from anylayer.graph.sizes import reduced_shape
 from anylayer.optimize.rules import Rewriter, rule
@@ -54,7 +54,7 @@ def _reciprocal_of(producers: Producers, value: Value | None) -> Value | None:
 
 def _length(producers: Producers, value: Value | None, x: Value) -> _Length | None:
     """Return the axes along which a value is the length of x, up to a summand or bound that is almost 0."""
-    o = _before_reshapes(producers, value)
+    o = producer_through(producers, value, VIEWS)
     if o is None:
         return None
     if o.op == "Sqrt" or (o.op == "Pow" and is_number(o.inputs[1], 0.5)):
@@ -70,7 +70,7 @@ def _length(producers: Producers, value: Value | None, x: Value) -> _Length | No
 
 def _sum_of_squares(producers: Producers, value: Value | None, x: Value) -> _Length | None:
     """Return the axes along which a value is the sum of x * x, and the number added to it."""
-    o = _before_reshapes(producers, value)
+    o = producer_through(producers, value, VIEWS)
     if o is None:
         return None
     if o.op == "ReduceSumSquare":
@@ -88,14 +88,6 @@ def _is_square(op: Op | None, x: Value) -> bool:
     if op is None or op.op not in ("Mul", "Pow") or op.inputs[0] is not x:
         return False
     return op.inputs[1] is x if op.op == "Mul" else is_number(op.inputs[1], 2)
-
-
-def _before_reshapes(producers: Producers, value: Value | None) -> Op | None:
-    """Return the operator that computes the elements of a value in its order."""
-    o = producer(producers, value)
-    while o is not None and o in VIEWS:
-        o = producer(producers, o.inputs[0])
-    return o
 
 
 def _summed_axes(producers: Producers, op: Op, wanted: Callable[[Value | None], bool]) -> _Length | None:
