@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.layer import Field, Layer, layer
+from anylayer.layer import Array, Field, Layer, Registry, layer, need
 from anylayer.network import Function
 
 
@@ -67,6 +67,23 @@ def row(
 def computes(what: str, function: Function, source: str = "") -> OperatorType:
     """Return the row of an operator that computes `what`, and has inputs only."""
     return row(f"Compute {what}.", function, source)
+
+
+def row_of_tensorflow(kind: str) -> OperatorType:
+    """Return the row of an operation of TensorFlow, for another format's operator that computes the same."""
+    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
+    return entry
+
+
+def of_tensorflow(kind: str) -> Function:
+    """Return the function of an operation of TensorFlow."""
+    return row_of_tensorflow(kind).function
+
+
+def need_one_dtype(self: Layer, *xs: Array | None) -> None:
+    """Refuse inputs of different dtypes: a `check` of `operators`."""
+    dtypes = [x.dtype.name for x in xs if x is not None]
+    need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
 
 
 def operators(

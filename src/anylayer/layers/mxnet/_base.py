@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Array, Enum, Field, Layer, Node, Registry, attribute, need
+from anylayer.layer import Array, Enum, Field, Layer, Node, attribute, need
 from anylayer.layers import _table
-from anylayer.layers._table import OperatorType
+from anylayer.layers._table import OperatorType, need_one_dtype
 from anylayer.network import Function
 
 FLAG = attribute("bool", False)
@@ -59,12 +59,6 @@ def operators(
     _table.operators(MXNetLayer, details, named, check or need_one_dtype, fields)
 
 
-def need_one_dtype(self: Layer, *xs: Array | None) -> None:
-    """Refuse inputs of different dtypes."""
-    dtypes = [x.dtype.name for x in xs if x is not None]
-    need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
-
-
 def need_float32(self: Layer, *xs: Array | None) -> None:
     """Refuse inputs of dtypes other than float32."""
     dtypes = [x.dtype.name for x in xs if x is not None and x.dtype != np.float32]
@@ -73,17 +67,6 @@ def need_float32(self: Layer, *xs: Array | None) -> None:
 
 def any_dtypes(self: Layer, *xs: Array | None) -> None:
     """Take inputs of any dtypes."""
-
-
-def same_as(kind: str) -> OperatorType:
-    """Return the row of an operation of TensorFlow, for an operator that computes the same."""
-    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
-    return entry
-
-
-def of_tensorflow(kind: str) -> Function:
-    """Return the function of an operation of TensorFlow."""
-    return same_as(kind).function
 
 
 def training(names: str) -> dict[str, frozenset[str]]:

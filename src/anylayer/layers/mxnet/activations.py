@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
-from anylayer.layers._table import OperatorType, row
-from anylayer.layers.mxnet._base import DTYPE, FLAG, of_tensorflow, operators, training
+from anylayer.layers._table import OperatorType, of_tensorflow, row
+from anylayer.layers.mxnet._base import DTYPE, FLAG, operators, training
 from anylayer.network import Function
 
 _ACTIVATIONS: dict[str, Function] = {

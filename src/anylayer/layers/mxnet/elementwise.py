@@ -8,8 +8,8 @@ import numpy as np
 
 from anylayer.layer import Array, Layer, attribute, need
 from anylayer.layers._arrays import round_half_away
-from anylayer.layers._table import OperatorType, computes, row
-from anylayer.layers.mxnet._base import ANY, SOURCE, need_one_dtype, of_tensorflow, operators, same_as, training
+from anylayer.layers._table import OperatorType, computes, need_one_dtype, of_tensorflow, row, row_of_tensorflow
+from anylayer.layers.mxnet._base import ANY, SOURCE, operators, training
 from anylayer.network import Function
 
 
@@ -129,8 +129,8 @@ _CONSTANTS = {"zeros_like": "ZerosLike", "ones_like": "OnesLike"}
 """Those whose dtype is that of the input, whatever `dtype` says, which MXNet does not read."""
 operators(
     {
-        **{name: same_as(kind) for name, kind in _FUNCTIONS.items()},
-        **{name: replace(same_as(kind), body=training("dtype")) for name, kind in _CONSTANTS.items()},
+        **{name: row_of_tensorflow(kind) for name, kind in _FUNCTIONS.items()},
+        **{name: replace(row_of_tensorflow(kind), body=training("dtype")) for name, kind in _CONSTANTS.items()},
         "cbrt": computes("the cube root of x", np.cbrt),
         "log2": computes("the binary logarithm of x", np.log2),
         "trunc fix": computes("x, rounded towards 0 to an integer", np.trunc),

@@ -10,8 +10,8 @@ import numpy as np
 from anylayer.layer import Array, attribute, field, need
 from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape
 from anylayer.layers._arrays import concatenate, count_in_range, split, squeeze, transpose, unsqueeze
-from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, of_tensorflow, operators
+from anylayer.layers._table import of_tensorflow, row
+from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, operators
 
 Ints = int | Sequence[int] | None
 Limits = Sequence[int | None] | None

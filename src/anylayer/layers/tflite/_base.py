@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from anylayer.layer import Array, Enum, Layer, Node, Registry, attribute, need
-from anylayer.layers._table import OperatorType, row
+from anylayer.layer import Array, Enum, Layer, Node, attribute, need
+from anylayer.layers._table import OperatorType, row, row_of_tensorflow
 from anylayer.layers.tflite._quantized import on_reals, round_rows
 from anylayer.network import Function, Steps
 
@@ -84,28 +84,12 @@ class TFLiteLayer(Layer):
         super().prepare(replace(node, params={"options": options}), dialect)
 
 
-def need_one_dtype(self: Layer, *xs: Array | None) -> None:
-    """Refuse inputs of different dtypes."""
-    dtypes = [x.dtype.name for x in xs if x is not None]
-    need(len({*dtypes}) <= 1, f"all inputs must have one dtype, got {', '.join(dtypes)}")
-
-
-def of_tensorflow(kind: str) -> Function:
-    """Return the function of an operation of TensorFlow."""
-    return _row_of(kind).function
-
-
 def same_as(kind: str, source: str, around: Function | None = None) -> OperatorType:
     """Return the row of an operation of TensorFlow, for an operator that computes the same: its function, or what
     `around` makes of it."""
-    entry = _row_of(kind)
+    entry = row_of_tensorflow(kind)
     function = entry.function if around is None else around(entry.function)
     return replace(entry, source=source, body={}, function=function)
-
-
-def _row_of(kind: str) -> OperatorType:
-    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
-    return entry
 
 
 ACTIVATION = attribute(Enum("NONE", "RELU", "RELU_N1_TO_1", "RELU6"), "NONE")

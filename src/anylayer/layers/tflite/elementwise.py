@@ -8,15 +8,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, attribute, need
-from anylayer.layers._table import computes, operators, row
-from anylayer.layers.tflite._base import (
-    SOURCE,
-    TFLiteLayer,
-    fused_row,
-    need_one_dtype,
-    of_tensorflow,
-    same_as,
-)
+from anylayer.layers._table import computes, need_one_dtype, of_tensorflow, operators, row
+from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, same_as
 from anylayer.layers.tflite._quantized import (
     comparison,
     in_16_bits,

@@ -10,8 +10,8 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, attribute, need
 from anylayer.layer.arguments import same_pads
-from anylayer.layers._table import operators, row
-from anylayer.layers.tflite._base import TFLiteLayer, activate, of_tensorflow
+from anylayer.layers._table import of_tensorflow, operators, row
+from anylayer.layers.tflite._base import TFLiteLayer, activate
 from anylayer.layers.tflite.windows import transpose_convolution
 
 _PADDINGS = {1: "SAME", 2: "VALID"}

@@ -8,15 +8,8 @@ import numpy as np
 
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import reshape
-from anylayer.layers._table import operators, row
-from anylayer.layers.tflite._base import (
-    NO_ACTIVATION,
-    SOURCE,
-    TFLiteLayer,
-    fused_row,
-    of_tensorflow,
-    same_as,
-)
+from anylayer.layers._table import of_tensorflow, operators, row
+from anylayer.layers.tflite._base import NO_ACTIVATION, SOURCE, TFLiteLayer, fused_row, same_as
 from anylayer.network import Function
 
 _ASYMMETRIC = {"asymmetric_quantize_inputs": attribute("bool", False)}

@@ -12,8 +12,8 @@ from anylayer import ops
 from anylayer.layer import Array, attribute, need, need_shape
 from anylayer.layer.arguments import integer, integers, number
 from anylayer.layers._detections import LOWEST, below
-from anylayer.layers._table import OperatorType, operators, row
-from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, of_tensorflow
+from anylayer.layers._table import OperatorType, of_tensorflow, operators, row
+from anylayer.layers.tflite._base import SOURCE, TFLiteLayer
 from anylayer.network import MAX_VALUES, DType, Function
 
 _MAX_DETECTIONS = 1 << 16

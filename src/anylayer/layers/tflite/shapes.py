@@ -9,8 +9,8 @@ import numpy as np
 from anylayer.layer import Array, attribute, layer, need
 from anylayer.layer.arguments import axis_in, integers, reshape
 from anylayer.layers._arrays import MASKS, concatenate, split, split_by_sizes
-from anylayer.layers._table import operators, row
-from anylayer.layers.tflite._base import NO_ACTIVATION, SOURCE, TFLiteLayer, need_one_dtype, of_tensorflow, same_as
+from anylayer.layers._table import need_one_dtype, of_tensorflow, operators, row
+from anylayer.layers.tflite._base import NO_ACTIVATION, SOURCE, TFLiteLayer, same_as
 from anylayer.network import Steps
 
 _INT = attribute("int32")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from anylayer.layer import Array, Enum, attribute
 from anylayer.layer.arguments import integers
-from anylayer.layers._table import operators
-from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, of_tensorflow
+from anylayer.layers._table import of_tensorflow, operators
+from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row
 
 _AXES = ("d", "h", "w")
 _HOW = {

@@ -6,8 +6,8 @@ import numpy as np
 
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import integers
-from anylayer.layers._table import operators
-from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, of_tensorflow, same_as
+from anylayer.layers._table import of_tensorflow, operators
+from anylayer.layers.tflite._base import SOURCE, TFLiteLayer, fused_row, same_as
 from anylayer.layers.tflite._quantized import bilinear
 from anylayer.network import Function, Steps
 
