@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,8 @@ import anylayer.opencv as dnn
 from anylayer.testing import assert_same
 from tests.layers.darknet.recorded import recorded
 from tests.readers.darknet.test_reader import YOLO
+
+from .opencv4 import results_of
 
 NET = "[net]\nwidth={}\nheight={}\nchannels=3\n"
 
@@ -122,13 +120,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def opencv4(folder: Path) -> dict[str, Any]:
     """Return the outputs of all networks in OpenCV 4. Skip where there is none."""
-    python = os.environ.get("ANYLAYER_OPENCV4") or sys.executable
-    done = subprocess.run([python, "-c", PROGRAM, folder], capture_output=True, text=True)
-    if "has no attribute 'readNetFromDarknet'" in done.stderr or "No module named 'cv2'" in done.stderr:
-        pytest.skip("OpenCV 4 is not installed")
-    assert done.returncode == 0, done.stderr
-    results: dict[str, Any] = pickle.loads((folder / "results.pickle").read_bytes())
-    return results
+    return results_of(PROGRAM, folder, "readNetFromDarknet")
 
 
 def forward(net: dnn.Net, folder: Path, name: str) -> dict[str, Any]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,8 @@ import pytest
 import anylayer.opencv as dnn
 from anylayer.testing import assert_same
 from tests.layers.tflite.recorded import Recorded, recorded
+
+from .opencv4 import results_of
 
 TYPES = (
     "CONV_2D", "DEPTHWISE_CONV_2D", "Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D",
@@ -62,12 +61,7 @@ def opencv4(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, case in CASES.items():
         (folder / name).write_bytes(case.model)
     (folder / "cases.pickle").write_bytes(pickle.dumps({name: blobs(case) for name, case in CASES.items()}))
-    python = os.environ.get("ANYLAYER_OPENCV4") or sys.executable
-    done = subprocess.run([python, "-c", PROGRAM, folder], capture_output=True, text=True)
-    if "has no attribute 'readNetFromTFLite'" in done.stderr or "No module named 'cv2'" in done.stderr:
-        pytest.skip("OpenCV 4 is not installed")
-    assert done.returncode == 0, done.stderr
-    results: dict[str, Any] = pickle.loads((folder / "results.pickle").read_bytes())
+    results = results_of(PROGRAM, folder, "readNetFromTFLite")
     assert len(results) > 60
     return results
 

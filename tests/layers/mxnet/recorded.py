@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import anylayer
@@ -16,6 +15,7 @@ from anylayer.api import Net
 from anylayer.network import Array
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
+from tests.stored_cases import stored_cases
 
 FOLDER = Path(__file__).parents[2] / "data" / "mxnet"
 
@@ -56,15 +56,7 @@ class Recorded:
 @cache
 def recorded(file: str = "operators") -> dict[str, Recorded]:
     """Return every case of a file by name."""
-    with np.load(FOLDER / f"{file}.npz") as stored:
-        index, data = json.loads(stored["index"].tobytes()), stored["data"].tobytes()
-
-    def arrays(entries: Any) -> dict[str, Array]:
-        return {
-            name: np.frombuffer(data[start:stop], dtype).reshape(shape)
-            for name, (shape, dtype, start, stop) in entries.items()
-        }
-
+    index, data, arrays = stored_cases(FOLDER / f"{file}.npz")
     return {
         e["name"]: Recorded(
             e["name"], data[slice(*e["symbol"])], data[slice(*e["params"])], arrays(e["inputs"]),

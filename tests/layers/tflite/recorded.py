@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import anylayer
 from anylayer.network import Array
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
+from tests.stored_cases import stored_cases
 
 FOLDER = Path(__file__).parents[2] / "data" / "tflite"
 
@@ -44,15 +43,7 @@ def recorded() -> dict[str, Recorded]:
 
 def cases_of(name: str) -> dict[str, Recorded]:
     """Return the cases of a file by name."""
-    with np.load(FOLDER / name) as file:
-        index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
-
-    def arrays(entries: Any) -> dict[str, Array]:
-        return {
-            name: np.frombuffer(data[start:stop], dtype).reshape(shape)
-            for name, (shape, dtype, start, stop) in entries.items()
-        }
-
+    index, data, arrays = stored_cases(FOLDER / name)
     return {
         e["name"]: Recorded(e["name"], data[slice(*e["model"])], arrays(e["inputs"]), arrays(e["outputs"]))
         for e in index
