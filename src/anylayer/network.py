@@ -169,12 +169,11 @@ class Node:
     `defaults` are values that a schema given with the network (--proto) declares for absent fields. `in_place`
     says that the file overwrites input 0. `settings` are the layer's fields besides `params` that change what it
     computes, as the file spells them: for Caffe {"phase": "TRAIN"} and {"loss_weight": [1.0]}; for TFLite "steps",
-    the Steps of its inputs, of its outputs and of its blobs. `layout` is the order
-    of axes of the node's values of rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the
-    layers around it differ. `opencv_layout` is the order in which OpenCV gives them to a layer's class,
-    where that is not the file's. `domain` and `version` are those of the operator set. `place` leads error
-    messages:
-    "deploy.prototxt:41: layer 'conv1' (Convolution)".
+    the Steps of its inputs, of its outputs and of its blobs. `layout` is the order of axes of the node's values of
+    rank 4: "NHWC", "NCHW", "" where the file does not say it, or "mixed" where the layers around it differ.
+    `opencv_layout` is the order in which OpenCV gives them to a layer's class, where that is not the file's.
+    `domain` and `version` are those of the operator set. `place` leads error messages: "deploy.prototxt:41: layer
+    'conv1' (Convolution)".
     """
 
     name: str

@@ -16,7 +16,7 @@ import numpy as np
 
 from anylayer.errors import EngineError, TraceError
 from anylayer.graph import Graph, Op, Value
-from anylayer.graph.facts import values_before
+from anylayer.graph.facts import producer_through, values_before
 from anylayer.graph.intervals import Intervals, intervals_of_body
 from anylayer.graph.operators import PRODUCTS, REARRANGES, SUMS, TRANSCENDENTAL, is_discontinuous
 from anylayer.graph.sizes import is_static
@@ -101,6 +101,18 @@ class Corrector(Rewriter):
         """The values of the old graph that reach the second factor of a convolution or product as views."""
         ops = self.old.ops
         return values_before(ops, PRODUCTS.__contains__, REARRANGES.__contains__, kind="f", index=1)
+
+    @cached_property
+    def maps_of_filters(self) -> dict[Value, Op | None]:
+        """The producers of the maps of transposed convolutions in the old graph, by the outputs of their filters'
+        producers. Views lie between."""
+        pairs: dict[Value, Op | None] = {}
+        for o in self.old.ops:
+            if o.op == "ConvTranspose" and not o.domain:
+                x, w = (producer_through(self.old.producers, v, REARRANGES) for v in o.inputs[:2])
+                if w is not None:
+                    pairs.setdefault(w.outputs[0], x)
+        return pairs
 
     @cached_property
     def has_infinity(self) -> bool:

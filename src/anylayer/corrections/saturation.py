@@ -12,8 +12,6 @@ import numpy as np
 
 from anylayer.corrections.corrector import Corrector
 from anylayer.graph import Op, Value
-from anylayer.graph.facts import producer_through
-from anylayer.graph.operators import REARRANGES
 from anylayer.optimize.rules import rule
 
 _PRODUCTS = {"MatMulInteger": (1, 3), "ConvInteger": (1, 3), "QLinearMatMul": (3, 5), "QLinearConv": (3, 5)}
@@ -49,19 +47,10 @@ def _factor_of_openvino(new: Corrector, o: Op) -> list[Value] | None:
     """
     from anylayer.libraries.openvino import saturates
 
-    if _is_signed_factor(new, o) and not _is_of_signed(new, o) and (o.first.const is not None or saturates()):
-        return _make_unsigned(new, o)
-    return None
-
-
-def _is_of_signed(new: Corrector, o: Op) -> bool:
-    """Return whether an operator computes the filter of a transposed convolution of signed bytes."""
-    for product in new.old.ops:
-        if product.op == "ConvTranspose" and not product.domain:
-            first, second = (producer_through(new.old.producers, v, REARRANGES) for v in product.inputs[:2])
-            if second is not None and second.outputs == o.outputs:
-                return first is not None and first.op == o.op and first.first.dtype == _SIGNED
-    return False
+    if not _is_signed_factor(new, o) or not (o.first.const is not None or saturates()):
+        return None
+    x = new.maps_of_filters.get(o.outputs[0])  # its producer, where a transposed convolution multiplies both
+    return None if x is not None and x.op == o.op and x.first.dtype == _SIGNED else _make_unsigned(new, o)
 
 
 def _onnxruntime_saturates() -> bool:

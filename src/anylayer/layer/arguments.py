@@ -25,6 +25,7 @@ from anylayer.ops._indexing import axis_of as axis_of
 from anylayer.ops._spatial import Pairs as Pairs
 from anylayer.ops._spatial import extent as extent
 from anylayer.ops._spatial import flat_pads as flat_pads
+from anylayer.ops._spatial import pad_pairs as pad_pairs
 from anylayer.ops._spatial import window_counts as window_counts
 from anylayer.tracing import constant_of, hold, is_traced, record, running_graph, size_list, substituted
 from anylayer.tracing.primitives import concat, sized

@@ -19,6 +19,8 @@ MAX_RANGE = 1 << 26
 """Limit on the number of values that a range makes."""
 MAX_DEPTH = 1 << 24
 """Classes of a one-hot encoding."""
+MAX_WINDOWS = 1 << 12
+"""Windows per axis of a pooling to a size."""
 
 
 def concatenate(xs: Sequence[Array], axis: int, what: str = "axis") -> Array:
@@ -146,6 +148,47 @@ def product(x: Array, **how: Any) -> Any:
 def euclidean_norm(x: Array, **how: Any) -> Any:
     """Return the square root of the sum of squares over axes."""
     return np.sqrt(total(x * x, **how))
+
+
+def standardize(x: Array, axes: Sequence[int], epsilon: float) -> Array:
+    """Return (x - mean) / sqrt(variance + epsilon), with the mean and variance over axes."""
+    centered = x - x.mean(axis=tuple(axes), keepdims=True)
+    variance = (centered * centered).mean(axis=tuple(axes), keepdims=True)
+    y: Array = centered / np.sqrt(variance + x.dtype.type(epsilon))
+    return y
+
+
+def standardize_groups(x: Array, groups: int, epsilon: float) -> Array:
+    """Return `x` (N, C, ...), standardized over each of num_groups groups of channels."""
+    n, c = x.shape[:2]
+    need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
+    return standardize(x.reshape(n, groups, -1), [2], epsilon).reshape(x.shape)
+
+
+def affine(x: Array, scale: Array, bias: Array, axis: int = 1) -> Array:
+    """Return x * scale + bias, where scale and bias have one number per index of an axis in 0..rank-1."""
+    wide = (-1, *(1,) * (len(x.shape) - 1 - axis))
+    y: Array = x * scale.reshape(wide) + bias.reshape(wide)
+    return y
+
+
+def adaptive_mean(x: Array, sizes: Sequence[int]) -> Array:
+    """Return the means of as many windows along each spatial axis of `x` (N, C, ...) as sizes state.
+
+    Window i of n covers the cells from floor(i * d / n) to ceil((i + 1) * d / n) of an axis of size d.
+    """
+    need(len(sizes) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {[*sizes]}")
+    need(min(sizes) >= 1, f"the output's shape must be positive, got {[*sizes]}")
+    need(max(sizes) <= MAX_WINDOWS, f"at most {MAX_WINDOWS} windows per axis are supported, got {[*sizes]}")
+    for axis, count in enumerate(sizes, 2):
+        if count == 1:
+            x = x.mean(axis=axis, keepdims=True)
+            continue
+        n, place, cell = x.shape[axis], np.arange(count), np.arange(x.shape[axis])[:, None]
+        inside = (cell >= place * n // count) & (cell < -(-(place + 1) * n // count))
+        weights = (inside / inside.sum(axis=0)).astype(x.dtype)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ weights, -1, axis)
+    return x
 
 
 def reduction(function: Function, what: str) -> Function:

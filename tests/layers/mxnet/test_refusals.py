@@ -21,7 +21,7 @@ REFUSED = {
     ),
     "Convolution plain": ("num_group", "0", "group"),
     "Convolution 1d": ("stride", "(1, 1)", "stride must be 1 numbers for a shape (2, 4, 9), got [1, 1]"),
-    "Convolution no bias": ("no_bias", "False", "no_bias is False, but there are 2 inputs"),
+    "Convolution no bias": ("no_bias", "False", "no_bias is False, but there is no bias"),
     "Pooling lp 2": ("p_value", "4", "p_value must be 1, 2 or 3, got 4"),
     "Pooling max valid": ("kernel", "()", "parameter 'kernel' is missing"),
     "SoftmaxActivation channel": ("mode", "instance", "with mode instance, the input must have 2 axes"),
@@ -52,7 +52,7 @@ REFUSED = {
     "_contrib_AdaptiveAvgPooling2D one": (
         "output_size",
         "(0,)",
-        "output_size must be 1 or 2 numbers of 1 or more",
+        "the output's shape must be positive, got [0, 0]",
     ),
 }
 

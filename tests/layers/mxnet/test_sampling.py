@@ -43,9 +43,9 @@ test_correlation_refuses = refuses(
 test_deformable_convolution_refuses = refuses(
     "_contrib_DeformableConvolution",
     {
-        "groups": ({"num_group": 3}, "num_group=3 and num_deformable_group=1 must divide 4 channels"),
+        "groups": ({"num_group": 3}, "group=3 and offset_group=1 must divide 4 channels"),
         "offset": ({"num_deformable_group": 2}, "offset must be of shape (1, 36, 3, 3), got (1, 18, 3, 3)"),
-        "filters": ({"num_filter": 8}, "weight must be of shape (8, 4, 3, 3), got (6, 4, 3, 3)"),
+        "filters": ({"num_filter": 8}, "the weights must be of shape (8, 4, 3, 3), got (6, 4, 3, 3)"),
         "bias": ({"no_bias": False}, "no_bias is False, but there is no bias"),
         "axes": ({"kernel": [3]}, "kernel must be two numbers, got (3,)"),
         "layout": ({"layout": "NHWC"}, "layout"),

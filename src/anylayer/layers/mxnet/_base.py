@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from anylayer.layer import Array, Enum, Field, Layer, Node, attribute, need
+from anylayer.layer import Array, Enum, Field, Layer, Node, attribute, need, need_shape
+from anylayer.layer.arguments import axis_of
 from anylayer.layers import _table
 from anylayer.layers._table import OperatorType, need_one_dtype
 from anylayer.network import Function
@@ -57,6 +58,19 @@ def operators(
     """Register the operators of a table. A key consists of all names of an operator."""
     named = {name: entry for names, entry in rows.items() for name in names.split()}
     _table.operators(MXNetLayer, details, named, check or need_one_dtype, fields)
+
+
+def along(x: Array, axis: int | None) -> tuple[Array, int]:
+    """Return an array with the index of an axis, or the flat array with axis 0 where the axis is None."""
+    return (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, len(x.shape)))
+
+
+def need_weights(w: Array, shape: Sequence[int], bias: Array | None, count: int, no_bias: bool) -> None:
+    """Refuse weights of another shape, and a bias of another size than `count` or against no_bias."""
+    need(no_bias == (bias is None), f"no_bias is {no_bias}, but there is {'no' if bias is None else 'a'} bias")
+    need_shape(w, tuple(shape), "the weights")
+    if bias is not None:
+        need_shape(bias, (count,), "the bias")
 
 
 def need_float32(self: Layer, *xs: Array | None) -> None:

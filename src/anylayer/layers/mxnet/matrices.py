@@ -9,18 +9,15 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, INT, operators
+from anylayer.layers.mxnet._base import FLAG, INT, need_weights, operators
 
 
 def _fully_connected(
     x: Array, w: Array, bias: Array | None = None, *, num_hidden: int, no_bias: bool, flatten: bool
 ) -> Array:
-    need(no_bias == (bias is None), f"no_bias is {no_bias}, but there are {2 if bias is None else 3} inputs")
     if flatten:
         x = x.reshape(x.shape[0], math.prod(x.shape[1:]))
-    shape = (num_hidden, x.shape[-1])
-    need(tuple(w.shape) == shape, f"the weights must be of shape {shape}, got {tuple(w.shape)}")
-    need(bias is None or tuple(bias.shape) == (num_hidden,), f"the bias must be of shape ({num_hidden},)")
+    need_weights(w, (num_hidden, x.shape[-1]), bias, num_hidden, no_bias)
     if len(x.shape) == 2:
         return ops.gemm(x, w, bias, trans_b=True)
     y: Array = x @ w.transpose(1, 0)

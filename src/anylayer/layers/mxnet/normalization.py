@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axis_of
+from anylayer.layers._arrays import affine, standardize, standardize_groups
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import INT, any_dtypes, operators, training
 
@@ -24,30 +25,19 @@ def _normalize(
     return y if axis == 1 else np.moveaxis(y, 1, axis)
 
 
-def _standardize(x: Array, gamma: Array, beta: Array, axes: Sequence[int], eps: float, axis: int = 1) -> Array:
-    """Return x, normalized over axes, times gamma plus beta, which have one number per place of an axis."""
-    centered = x - x.mean(axis=tuple(axes), keepdims=True)
-    y = centered / np.sqrt((centered * centered).mean(axis=tuple(axes), keepdims=True) + x.dtype.type(eps))
-    wide = (x.shape[axis], *(1,) * (len(x.shape) - 1 - axis))
-    scaled: Array = y * gamma.reshape(wide) + beta.reshape(wide)
-    return scaled
-
-
 def _instance_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
     need(len(x.shape) >= 3, f"the input must have 3 axes or more, got shape {tuple(x.shape)}")
-    return _standardize(x, gamma, beta, range(2, len(x.shape)), eps)
+    return affine(standardize(x, range(2, len(x.shape)), eps), gamma, beta)
 
 
 def _layer_norm(x: Array, gamma: Array, beta: Array, axis: int, eps: float) -> Array:
     axis = axis_of(axis, len(x.shape))
-    return _standardize(x, gamma, beta, [axis], eps, axis)
+    return affine(standardize(x, [axis], eps), gamma, beta, axis)
 
 
 def _group_norm(x: Array, gamma: Array, beta: Array, num_groups: int, eps: float) -> Array:
-    n, c, *rest = x.shape
-    need(num_groups > 0 and c % num_groups == 0, f"num_groups={num_groups} does not divide {c} channels")
-    groups = x.reshape(n, num_groups, c // num_groups, *rest)
-    return _standardize(groups, gamma, beta, range(2, len(x.shape) + 1), eps).reshape(x.shape)
+    y = standardize_groups(x, num_groups, eps)
+    return affine(y.reshape(x.shape[0], num_groups, -1), gamma, beta).reshape(x.shape)
 
 
 _NORM_AXES: dict[str, Callable[[int], Sequence[int]]] = {

@@ -8,10 +8,10 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
-from anylayer.layer.arguments import axes_of, axis_of
+from anylayer.layer.arguments import axes_of
 from anylayer.layers._arrays import euclidean_norm, product, total
 from anylayer.layers._table import OperatorType, row
-from anylayer.layers.mxnet._base import ANY, FLAG, operators
+from anylayer.layers.mxnet._base import ANY, FLAG, along, operators
 from anylayer.network import Function
 
 Axes = int | Sequence[int] | None
@@ -52,7 +52,7 @@ def _norm(x: Array, ord: int, axis: Axes, keepdims: bool) -> Array:
 
 def _index_of(what: str, function: Function) -> OperatorType:
     def index(x: Array, axis: int | None, keepdims: bool) -> Array:
-        flat, over = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, len(x.shape)))
+        flat, over = along(x, axis)
         need(flat.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
         places = _with_axis(function(flat, axis=over, keepdims=keepdims).astype(np.float32))
         return places.reshape((1,) * len(x.shape)) if axis is None and keepdims else places
@@ -65,7 +65,7 @@ def _index_of(what: str, function: Function) -> OperatorType:
 def _top_k(
     x: Array, *, axis: int | None, k: int, ret_typ: str, is_ascend: bool, dtype: str, outputs: int
 ) -> Array | list[Array]:
-    flat, over = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, len(x.shape)))
+    flat, over = along(x, axis)
     values, places = ops.top_k(flat, k if k > 0 else flat.shape[over], axis=over, largest=not is_ascend)
     if ret_typ == "mask":
         need(axis is not None, "ret_typ mask with axis=None is not supported")

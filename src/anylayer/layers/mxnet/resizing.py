@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need, need_shape
 from anylayer.layer.arguments import need_sizes
+from anylayer.layers._arrays import adaptive_mean
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import ANY, FLAG, INT, INTS, operators
 
@@ -48,20 +49,8 @@ def _resize(
 
 def _adaptive_mean(x: Array, output_size: Sequence[int]) -> Array:
     need_shape(x, _MAP, "input 0")
-    sizes = [*output_size, *output_size][:2] or [1, 1]
-    need(
-        len(output_size) <= 2 and min(sizes) >= 1, f"output_size must be 1 or 2 numbers of 1 or more, got {sizes}"
-    )
-    need_sizes([*x.shape[:2], *sizes])
-    for axis, count in enumerate(sizes, 2):
-        if count == 1:
-            x = x.mean(axis=axis, keepdims=True)
-            continue
-        n, place, cell = x.shape[axis], np.arange(count)[:, None], np.arange(x.shape[axis])
-        inside = (cell >= place * n // count) & (cell < -(-(place + 1) * n // count))
-        weights = (inside / inside.sum(axis=1, keepdims=True)).astype(x.dtype)
-        x = weights @ x if axis == 2 else x @ weights.T
-    return x
+    need(len(output_size) <= 2, f"output_size must be 1 or 2 numbers, got {[*output_size]}")
+    return adaptive_mean(x, [*output_size, *output_size][:2] or [1, 1])
 
 
 def _pad(x: Array, mode: str, pad_width: Sequence[int], constant_value: float) -> Array:

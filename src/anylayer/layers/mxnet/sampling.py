@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, field, need, need_shape
-from anylayer.layer.arguments import window_counts
 from anylayer.layers._correlation import correlate
-from anylayer.layers._resampling import need_plane, plane_of
+from anylayer.layers._deformable import deformable_convolution
+from anylayer.layers._resampling import need_plane
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_float32, operators, training
+from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_float32, need_weights, operators, training
 
 _one, _two = np.float32(1), np.float32(2)
 
@@ -50,40 +49,13 @@ def _convolve(
     kernel: Sequence[int], stride: Sequence[int], dilate: Sequence[int], pad: Sequence[int], num_filter: int,
     num_group: int, num_deformable_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
-    """Return the convolution of a map that is sampled at displaced points.
-
-    Without a mask, a point outside the map is 0, and one between the last cell and the border is the last cell.
-    With a mask, zeros around the map are interpolated.
-    """
-    (h, w), (n, c), groups, m, taps = plane_of(x), x.shape[:2], num_deformable_group, num_group, prod(kernel)
     need(len(kernel) == 2, f"kernel must be two numbers, got {tuple(kernel)}")
-    need(no_bias == (bias is None), f"no_bias is {no_bias}, but there is {'no' if bias is None else 'a'} bias")
-    need(
-        min(m, groups) >= 1 and c % m == c % groups == num_filter % m == 0,
-        f"num_group={m} and num_deformable_group={groups} must divide {c} channels, and num_group "
-        f"num_filter={num_filter}",
-    )
-    strides, dilations, pads = stride or (1, 1), dilate or (1, 1), pad or (0, 0)
-    counts = window_counts((h, w), kernel, strides, tuple((p, p) for p in pads), dilations)
-    need_shape(offset, (n, 2 * groups * taps, *counts), "offset")
-    need_shape(weights, (num_filter, c // m, *kernel), "weight")
-    moves, points = offset.reshape(n * groups, taps, 2, *counts), []
-    for i in (0, 1):
-        tap = np.indices(kernel)[i].reshape(taps, 1, 1) * dilations[i] - pads[i]
-        points.append(moves[:, :, i] + (tap + np.indices(counts)[i] * strides[i]).astype(np.float32))
-    grid = np.stack([(at * _two + _one) / np.float32(s) - _one for at, s in zip(points[::-1], (w, h))], axis=-1)
-    samples = ops.grid_sample(
-        x.reshape(n * groups, c // groups, h, w), grid.reshape(n * groups, taps * counts[0], counts[1], 2),
-        padding="border" if mask is None else "zeros",
+    need_weights(weights, (num_filter, weights.shape[1], *kernel), bias, num_filter, no_bias)
+    return deformable_convolution(
+        x, offset, weights, bias, mask, strides=stride or (1, 1), dilations=dilate or (1, 1),
+        pads=tuple((p, p) for p in pad or (0, 0)), group=num_group, offset_group=num_deformable_group,
+        border=mask is None,
     )  # fmt: skip
-    if mask is None:
-        inside = [(at >= 0) & (at < np.float32(s)) for at, s in zip(points, (h, w))]
-        mask = (inside[0] & inside[1]).astype(np.float32).reshape(n, groups * taps, *counts)
-    need_shape(mask, (n, groups * taps, *counts), "mask")
-    rows = samples.reshape(n, groups, c // groups, taps, *counts) * mask.reshape(n, groups, 1, taps, *counts)
-    product = weights.reshape(m, num_filter // m, c // m * taps) @ rows.reshape(n, m, c // m * taps, prod(counts))
-    result: Array = product.reshape(n, num_filter, *counts)
-    return result if bias is None else result + bias.reshape(-1, 1, 1)
 
 
 def _convolve_with_mask(

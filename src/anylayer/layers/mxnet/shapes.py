@@ -11,7 +11,7 @@ from anylayer.layer import Array, attribute, field, need
 from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape
 from anylayer.layers._arrays import concatenate, count_in_range, split, squeeze, transpose, unsqueeze
 from anylayer.layers._table import of_tensorflow, row
-from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, any_dtypes, operators
+from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, along, any_dtypes, operators
 
 Ints = int | Sequence[int] | None
 Limits = Sequence[int | None] | None
@@ -109,7 +109,7 @@ def _tile(x: Array, reps: Sequence[int]) -> Array:
 
 
 def _repeat(x: Array, repeats: int, axis: int | None) -> Array:
-    flat, over = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, len(x.shape)))
+    flat, over = along(x, axis)
     need(repeats >= 1, f"repeats must be at least 1, got {repeats}")
     need_sizes([repeats * d if i == over else d for i, d in enumerate(flat.shape)])
     return np.repeat(flat, repeats, axis=over)
@@ -149,8 +149,7 @@ operators(
             "splits one into the two that follow. With reverse, this is read from the last axis on.",
             shape=INTS, reverse=FLAG, target_shape=INTS, keep_highest=FLAG),
         "reshape_like": row("Reshape to the shape of a second array.",
-            lambda x, like: reshape(x, like.shape, "the shape of the second input"),
-            "tensor/elemwise_unary_op_basic.cc"),
+            lambda x, like: reshape(x, like.shape, "the shape of the second input"), _UNARY),
         "transpose": row("Permute the axes, or reverse them.",
             lambda x, axes: transpose(x, axes or range(len(x.shape))[::-1], "axes"), _MATRIX, axes=INTS),
         "SwapAxis swapaxes": row("Swap two axes.",

@@ -11,7 +11,7 @@ from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import extent, pooled_sizes, same_shape
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import FLAG, INT, INTS, operators
+from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_weights, operators
 
 _ONE, _TRUE = attribute("int32", 1), attribute("bool", True)
 _WINDOW = {
@@ -28,17 +28,12 @@ def _axes(x: Array, values: Sequence[int], default: int, what: str) -> list[int]
     return [*values] or [default] * count
 
 
-def _need_weights(w: Array, shape: Sequence[int], bias: Array | None, no_bias: bool) -> None:
-    need(no_bias == (bias is None), f"no_bias is {no_bias}, but there are {2 if bias is None else 3} inputs")
-    need(tuple(w.shape) == tuple(shape), f"the weights must be of shape {tuple(shape)}, got {tuple(w.shape)}")
-
-
 def _convolve(
     x: Array, w: Array, bias: Array | None = None, *, kernel: Sequence[int], stride: Sequence[int],
     dilate: Sequence[int], pad: Sequence[int], num_filter: int, num_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
     sizes, group = _axes(x, kernel, 1, "kernel"), max(num_group, 1)
-    _need_weights(w, (num_filter, x.shape[1] // group, *sizes), bias, no_bias)
+    need_weights(w, (num_filter, x.shape[1] // group, *sizes), bias, num_filter, no_bias)
     how = {"pads": _axes(x, pad, 0, "pad"), "dilations": _axes(x, dilate, 1, "dilate")}
     return ops.conv(x, w, bias, strides=_axes(x, stride, 1, "stride"), group=num_group, **how)
 
@@ -49,7 +44,7 @@ def _deconvolve(
     num_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
     sizes, steps, gaps = (_axes(x, v, 1, "kernel, stride and dilate") for v in (kernel, stride, dilate))
-    _need_weights(w, (x.shape[1], num_filter // max(num_group, 1), *sizes), bias, no_bias)
+    need_weights(w, (x.shape[1], num_filter // max(num_group, 1), *sizes), bias, num_filter, no_bias)
     pads, more = _axes(x, pad, 0, "pad"), _axes(x, adj, 0, "adj")
     if any(target_shape):
         target = _axes(x, target_shape, 0, "target_shape")

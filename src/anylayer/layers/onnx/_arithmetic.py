@@ -12,6 +12,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import need
 from anylayer.layer.arguments import integers
+from anylayer.layers._arrays import affine, standardize_groups
 from anylayer.layers.onnx._call import (
     SPELLED_OUT,
     NoMeaning,
@@ -263,17 +264,10 @@ def _batch_norm(call: OpCall, x: Array, scale: Array, bias: Array, mean: Array, 
 
 
 @meaning("GroupNormalization")
-def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Any:
+def _group_norm(call: OpCall, x: Array, scale: Array, bias: Array) -> Array:
     """Normalize groups of channels. Scale and bias have one number per channel, as in operator set 21."""
-    n, c = x.shape[:2]
-    groups = call["num_groups"]
-    need(groups > 0 and c % groups == 0, f"num_groups={groups} does not divide {c} channels")
-    parts = x.reshape(n, groups, -1).astype(np.float32)
-    mean = parts.mean(axis=-1, keepdims=True)
-    variance = np.square(parts - mean).mean(axis=-1, keepdims=True)
-    y = ((parts - mean) / np.sqrt(variance + np.float32(call["epsilon"]))).reshape(x.shape)
-    wide = (-1, *(1,) * (len(x.shape) - 2))
-    return (y.astype(x.dtype) * scale.reshape(wide) + bias.reshape(wide)).astype(x.dtype)
+    y = standardize_groups(x.astype(np.float32), call["num_groups"], call["epsilon"])
+    return affine(y.astype(x.dtype), scale, bias)
 
 
 @meaning("LinearAttention", recorded=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import ShapeError, need
-from anylayer.layer.arguments import extent, flat_pads, integers, same_pads, scaled_size
+from anylayer.layer.arguments import extent, flat_pads, integers, pad_pairs, same_pads, scaled_size
+from anylayer.layers._deformable import deformable_convolution
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
     SHAPES,
@@ -339,38 +340,10 @@ def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
 
 @meaning("DeformConv", arrays_only=True)
 def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None) -> Any:
-    """Convolve a map that is sampled bilinearly at displaced points, times a mask. Outside it is 0."""
-    need(len(x.shape) == 4, f"takes an input (N, C, H, W), got shape {tuple(x.shape)}")
-    (n, c, *sizes), (outputs, inputs, *kernel) = x.shape, w.shape
-    counts, count, groups = offset.shape[2:], math.prod(kernel), call["offset_group"]
-    strides, dilations, pads = call["strides"] or (1, 1), call["dilations"] or (1, 1), call["pads"] or (0,) * 4
-    windows = [extent(k, d) for k, d in zip(kernel, dilations)]
-    fitting = tuple((sizes[i] + pads[i] + pads[i + 2] - windows[i]) // strides[i] + 1 for i in (0, 1))
-    need(
-        c == inputs * call["group"] and c % groups == 0 and offset.shape == (n, groups * count * 2, *fitting),
-        f"offset must be of shape ({n}, {groups * count * 2}, {', '.join(map(str, fitting))}) and the input of "
-        f"{inputs * call['group']} channels, got {tuple(offset.shape)} and {tuple(x.shape)}",
-    )
-    moved = offset.reshape(n, groups, count, 2, *counts)
-    points = []
-    for i in (0, 1):
-        taps = np.indices(kernel)[i].reshape(-1, 1, 1) * dilations[i]
-        points.append(moved[:, :, :, i] + (np.indices(counts)[i] * strides[i] - pads[i] + taps).astype(x.dtype))
-    cells = x.reshape(n, groups, c // groups, -1)
-    columns: Any = 0
-    for corner in np.ndindex(2, 2):
-        at = [np.floor(p) + d for p, d in zip(points, corner)]
-        inside = np.logical_and.reduce([(a >= 0) & (a < size) for a, size in zip(at, sizes)])
-        weight = np.where(inside, (1 - np.abs(points[0] - at[0])) * (1 - np.abs(points[1] - at[1])), 0)
-        index = (np.where(inside, at[0], 0) * sizes[1] + np.where(inside, at[1], 0)).astype(np.int64)
-        picked = np.take_along_axis(cells, index.reshape(n, groups, 1, -1), 3)
-        columns = columns + picked.reshape(n, groups, -1, count, *counts) * weight[:, :, None]
-    if mask is not None:
-        columns = columns * mask.reshape(n, groups, 1, count, *counts)
-    rows = columns.reshape(n, call["group"], inputs * count, -1)
-    y = w.reshape(call["group"], -1, inputs * count) @ rows
-    y = y.reshape(n, outputs, *counts).astype(x.dtype)
-    return y if b is None else y + b.reshape(-1, 1, 1)
+    return deformable_convolution(
+        x, offset, w, b, mask, strides=call["strides"] or (1, 1), dilations=call["dilations"] or (1, 1),
+        pads=pad_pairs(call["pads"] or 0, 2), group=call["group"], offset_group=call["offset_group"],
+    )  # fmt: skip
 
 
 @meaning("GridSample")

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
 from anylayer.layer.arguments import axes_in, axes_of
+from anylayer.layers._arrays import affine, standardize_groups
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer
 
@@ -73,15 +74,8 @@ def _normalize_l2(x: Array, axes: Array, eps: float, eps_mode: str) -> Any:
     return x / np.sqrt(square + small if eps_mode == "add" else np.maximum(square, small))
 
 
-def _group_norm(x: Array, scale: Array, bias: Array, num_groups: int, epsilon: float) -> Any:
-    n, c = x.shape[:2]
-    need(num_groups > 0 and c % num_groups == 0, f"num_groups={num_groups} does not divide {c} channels")
-    y = x.reshape(n, num_groups, -1)
-    apart = y - y.mean(axis=2, keepdims=True)
-    variance = (apart * apart).mean(axis=2, keepdims=True)
-    y = (apart / np.sqrt(variance + x.dtype.type(epsilon))).reshape(x.shape)
-    ends = [1] * (len(x.shape) - 2)
-    return y * scale.reshape(-1, *ends) + bias.reshape(-1, *ends)
+def _group_norm(x: Array, scale: Array, bias: Array, num_groups: int, epsilon: float) -> Array:
+    return affine(standardize_groups(x, num_groups, epsilon), scale, bias)
 
 
 def _fake_quantize(

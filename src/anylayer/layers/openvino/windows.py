@@ -10,6 +10,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, extent, flat_pads, integers, same_pads
+from anylayer.layers._arrays import adaptive_mean
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 
@@ -191,7 +192,6 @@ class GroupConvolutionBackpropData(ConvolutionBackpropData):
 
 
 ROUNDING = Enum("floor", "ceil", "ceil_torch")
-_MAX_WINDOWS = 1 << 12  # windows per axis
 INDEX_TYPES = {"i32": np.int32, "i64": np.int64}
 
 
@@ -291,26 +291,12 @@ class AvgPool(Pool):
         )
 
 
-def _adaptive_average(x: Array, size: list[int]) -> Array:
-    need(len(size) == len(x.shape) - 2, f"the output's shape must have {len(x.shape) - 2} sizes, got {size}")
-    need(max(size) <= _MAX_WINDOWS, f"at most {_MAX_WINDOWS} windows per axis are supported, got {size}")
-    for axis, count in enumerate(size, 2):
-        n = x.shape[axis]
-        need(count > 0, f"the output's shape must be positive, got {size}")
-        share = np.zeros((n, count), x.dtype)
-        for i in range(count):
-            low, high = i * n // count, -(-(i + 1) * n // count)
-            share[low:high, i] = 1 / (high - low)
-        x = np.moveaxis(np.moveaxis(x, axis, -1) @ share, -1, axis)
-    return x
-
-
 operators(
     OpenVINOLayer,
     SPECIFICATION,
     {
         "AdaptiveAvgPool": row("Compute the means of as many windows as the second input states.",
-            _adaptive_average, "AdaptiveAvgPool-8",
+            lambda x, size: adaptive_mean(x, size), "AdaptiveAvgPool-8",
             "(N, C, ...) to (N, C, *size), where size is a constant. Window i of n covers the cells from floor(i "
             "* d / n) to ceil((i + 1) * d / n) of an axis of size d, so windows may overlap.",
             size=lambda x, _: integers(x, "the output's shape")),
