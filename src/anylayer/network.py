@@ -246,7 +246,8 @@ class Network:
     the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs whose type is
     None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
     by default. `channel_orders` holds the order of channels of inputs whose file states it, "RGB" or "BGR".
-    `labels` holds the names of the classes of outputs whose file states them.
+    `labels` holds the names of the classes of outputs whose file states them. `initial` holds the values of inputs
+    that may be left out: the state before the first run.
     `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
     declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
     OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
@@ -271,6 +272,7 @@ class Network:
     layouts: dict[str, str] = field(default_factory=dict)
     channel_orders: dict[str, str] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
+    initial: dict[str, Array] = field(default_factory=dict)
     fields: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, TensorType] = field(default_factory=dict)
     sizes: ChecksSizes | None = None

@@ -127,7 +127,8 @@ def _tflite(folder: Path) -> Iterator[Sample]:
         path.write_bytes(case.model)
         net = anylayer.read(path)
         if case.inputs:
-            yield Sample(case.name.split()[0], net, [case.inputs[name] for name in net.network.inputs])
+            arrays = {**net.network.initial, **case.inputs}
+            yield Sample(case.name.split()[0], net, [arrays[name] for name in net.network.inputs])
 
 
 def _tensorflow(folder: Path) -> Iterator[Sample]:

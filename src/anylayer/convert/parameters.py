@@ -17,8 +17,8 @@ from anylayer.errors import NetworkError, need
 from anylayer.network import Array, Network, Node
 
 State = Mapping[str, Array]
-Key = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""Where a weight is in memory: its address, shape and strides. Weights that several nodes share have one."""
+Key = tuple[int, tuple[int, ...], tuple[int, ...], str]
+"""The address, shape, strides and dtype of a weight in memory. Weights that several nodes share have one."""
 _MAX_PERMUTED = 6
 """The largest rank of a weight whose axes are permuted in search of a parameter."""
 _TINY = np.float32(1e-30)
@@ -26,7 +26,7 @@ _TINY = np.float32(1e-30)
 
 
 def _key(blob: Array) -> Key:
-    return int(blob.__array_interface__["data"][0]), blob.shape, blob.strides
+    return int(blob.__array_interface__["data"][0]), blob.shape, blob.strides, blob.dtype.str
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ class Recorded:
 @cache
 def recorded() -> dict[str, Recorded]:
     """Return every case of operators by name."""
-    files = ("operators.npz", "mediapipe.npz", "converted.npz", "selections.npz")
+    files = ("operators.npz", "mediapipe.npz", "converted.npz", "selections.npz", "states.npz")
     return {name: case for file in files for name, case in cases_of(file).items()}
 
 

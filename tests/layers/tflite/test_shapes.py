@@ -17,4 +17,5 @@ test_operators_match_the_recorded_results = as_recorded(
     "PACK",
     "BROADCAST_ARGS",
     "DENSIFY",
+    "READ_VARIABLE",
 )

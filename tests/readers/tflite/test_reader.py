@@ -126,12 +126,27 @@ def test_file_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
         ("cycle", "its subgraphs are nested deeper than 32"),
         ("missing", "it runs subgraph 9; there are 1 to 2"),
         ("main", "it runs subgraph 0; there are 1 to 2"),
-        ("variables", "it sets variables, which are not supported"),
+        ("variables", "it has 0 inputs and 0 outputs"),
     ],
 )
 def test_subgraph_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(AnyLayerError) as error:
         anylayer.read(save(tmp_path, special(name, "subgraphs")))
+    assert text in str(error.value), str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("computed", "the first value of the variable 'state' is computed, which is not supported"),
+        ("unset", "the variable 'state' has no first value"),
+        ("complex output", "output 'out0': complex outputs are not supported"),
+        ("complex sum", "complex numbers are supported only in RFFT2D, REAL"),
+    ],
+)
+def test_variable_or_complex_number_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(AnyLayerError) as error:
+        anylayer.read(save(tmp_path, special(name, "refused")))
     assert text in str(error.value), str(error.value)
 
 

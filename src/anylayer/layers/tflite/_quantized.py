@@ -20,9 +20,9 @@ from anylayer.network import Function, Steps
 _NARROW = ("int8", "uint8", "int16")
 _ON_INTEGERS = """
 ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO CAST CONSTANT DEPTH_TO_SPACE EXPAND_DIMS FILL GATHER GATHER_ND
-IF MAXIMUM MINIMUM MIRROR_PAD PACK PAD PADV2 RANK REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_NEAREST_NEIGHBOR
-REVERSE_SEQUENCE REVERSE_V2 SELECT SELECT_V2 SHAPE SLICE SPACE_TO_DEPTH SPLIT SPLIT_V SQUEEZE STRIDED_SLICE
-TILE TOPK_V2 TRANSPOSE UNPACK
+IF MAXIMUM MINIMUM MIRROR_PAD PACK PAD PADV2 RANK READ_VARIABLE REDUCE_MAX REDUCE_MIN RESHAPE
+RESIZE_NEAREST_NEIGHBOR REVERSE_SEQUENCE REVERSE_V2 SELECT SELECT_V2 SHAPE SLICE SPACE_TO_DEPTH SPLIT SPLIT_V
+SQUEEZE STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK
 """
 ON_INTEGERS = frozenset(_ON_INTEGERS.split())
 """Operators that move, select or compare the integers of quantized inputs."""
@@ -32,7 +32,10 @@ def on_reals(function: Function) -> Function:
     """Return a `forward` that computes on the real numbers of quantized values, and rounds its results."""
 
     @functools.wraps(function)
-    def forward(self: Layer, *arrays: Array | None) -> object:
+    def forward(self: Layer, *arrays: Array) -> object:
+        if self.settings.get("dtypes") == ["complex64"] and self.type in ON_INTEGERS:
+            parts = [function(self, arrays[0][..., i], *arrays[1:]) for i in (0, 1)]
+            return np.stack(parts, axis=-1)
         if self.type in ON_INTEGERS or (self.type == "CONCATENATION" and _has_one_scale(self)):
             return function(self, *arrays)
         dtypes = self.settings.get("dtypes", ())

@@ -1,22 +1,42 @@
-"""Recurrent operators over whole sequences. Their states, variables of the file, are zero before each run."""
+"""Recurrent operators, over whole sequences, with states of zeros before each run, and for one step.
+
+Where only weights are quantized, TFLite rounds the rows that they multiply. The state of a step is an input of the
+operator, and its last outputs are the following state.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, Layer, attribute, need
+from anylayer.layer import Array, Enum, Layer, attribute, need, need_shape
 from anylayer.layers._table import operators, row
-from anylayer.layers.tflite._base import SOURCE, TFLiteLayer
+from anylayer.layers.tflite._base import ACTIVATION, SOURCE, TFLiteLayer, activate
+from anylayer.layers.tflite._quantized import round_rows
+from anylayer.network import Function, Steps
 
 _EPSILON = np.float32(1e-8)
 _NOTHING = [cast(Array, None)] * 4
 _NAMES = {"TANH": "Tanh", "RELU": "Relu"}
+_FUNCTIONS: dict[str, Function] = {"TANH": np.tanh, "RELU": ops.relu}
 _Parts = Sequence[Array]
 """Weights in the order of the file, None where the file has none."""
+
+
+class _Recurrent(TFLiteLayer):
+    asymmetric_quantize_inputs: bool = attribute("bool", False)
+
+    @property
+    def rounding(self) -> Function | None:
+        """The function that rounds rows which quantized weights multiply, where the input is not quantized."""
+        steps = self.settings.get("steps", [[None]])[0]
+        if steps[0] is not None or not any(steps):
+            return None
+        return functools.partial(round_rows, axes=-1, asymmetric=self.asymmetric_quantize_inputs)
 
 
 def _sequence(x: Array, time_major: bool) -> Array:
@@ -30,15 +50,18 @@ def _outputs_of(parts: list[Array], time_major: bool, merge_outputs: bool) -> Ar
     return np.concatenate(both, axis=-1) if merge_outputs else both
 
 
-def _lstm(x: Array, parts: _Parts, activation: str, *, cell_clip: float, proj_clip: float, back: bool) -> Array:
+def _lstm(
+    x: Array,
+    parts: _Parts,
+    activation: str,
+    limits: tuple[float, float],
+    rounding: Function | None,
+    back: bool = False,
+) -> Array:
     """Return the outputs (T, B, H) of an LSTM in one direction. parts: the weights in the order of the file."""
-    w, r, b, norms = ([*parts[i : i + 4]] for i in (0, 4, 11, 17))
-    peepholes, projection = [*parts[8:11]], parts[15]
-    need(all(v is not None for v in (*w[1:], *r[1:], *b[1:])), "a weight of a gate is absent")
-    if w[0] is None:  # the input gate is 1 - f: its argument is that of f, negated
-        w[0], r[0], b[0], peepholes[0] = (None if v[1] is None else -v[1] for v in (w, r, b, peepholes))
-        norms[0] = norms[1]
-    if projection is None and not any(v is not None for v in norms) and not 0 < cell_clip < x.shape[0]:
+    w, r, b, norms, peepholes = gates = _gates(parts)
+    is_plain = parts[15] is None and rounding is None and not any(v is not None for v in norms)
+    if is_plain and not 0 < limits[0] < x.shape[0]:
         order = (0, 3, 1, 2)  # ONNX has the gates i, o, f, c
         weights, again, bias = (np.concatenate([v[i] for i in order])[None] for v in (w, r, b))
         bias = np.concatenate([bias, np.zeros_like(bias)], axis=1)
@@ -48,20 +71,37 @@ def _lstm(x: Array, parts: _Parts, activation: str, *, cell_clip: float, proj_cl
         how = {"hidden_size": size, "direction": direction, "activations": names}
         y: Array = ops.lstm(x, weights, again, bias, peepholes=peep, **how)[0][:, 0]
         return y
-    return _lstm_with_clip(x, (w, r, b, norms, peepholes), parts[15:17], activation, (cell_clip, proj_clip), back)
-
-
-def _lstm_with_clip(
-    x: Array, parts: Sequence[_Parts], projection: _Parts, activation: str, limits: tuple[float, float], back: bool
-) -> Array:
-    """Return what `_lstm` does, step by step, for what the operator LSTM of ONNX does not have."""
-    w, r, b, norms, peepholes = parts
-    function = np.tanh if activation == "TANH" else ops.relu
     h = np.zeros((x.shape[1], r[1].shape[1]), x.dtype)
     c = np.zeros((x.shape[1], w[1].shape[0]), x.dtype)
+    outputs = []
+    for t in range(x.shape[0])[:: -1 if back else 1]:
+        h, c = _lstm_step(x[t], h, c, gates, parts[15:17], activation, limits, rounding)
+        outputs.append(h)
+    return np.stack(outputs[:: -1 if back else 1])
 
-    def gate(i: int, x: Array, cell: Array | None) -> Array:
-        y: Array = x @ w[i].T + h @ r[i].T
+
+def _gates(parts: _Parts) -> tuple[list[Array], ...]:
+    """Return the weights of the input, of the output, the biases, norms, and peepholes of the gates i, f, c, o."""
+    w, r, b, norms = ([*parts[i : i + 4]] for i in (0, 4, 11, 17))
+    peepholes = [*parts[8:11]]
+    need(all(v is not None for v in (*w[1:], *r[1:], *b[1:])), "a weight of a gate is absent")
+    if w[0] is None:  # the input gate is 1 - f: its argument is that of f, negated
+        w[0], r[0], b[0], peepholes[0] = (None if v[1] is None else -v[1] for v in (w, r, b, peepholes))
+        norms[0] = norms[1]
+    return w, r, b, norms, peepholes
+
+
+def _lstm_step(
+    x: Array, h: Array, c: Array, gates: Sequence[_Parts], projection: _Parts, activation: str,
+    limits: tuple[float, float], rounding: Function | None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return h and c after a step of an LSTM."""
+    w, r, b, norms, peepholes = gates
+    function, rounded = _FUNCTIONS[activation], rounding or (lambda rows: rows)
+    rows = rounded(x), rounded(h)
+
+    def gate(i: int, cell: Array | None) -> Array:
+        y: Array = rows[0] @ w[i].T + rows[1] @ r[i].T
         peep = None if i == 2 else peepholes[min(i, 2)]
         y = y if peep is None else y + peep * cell
         if norms[i] is not None:
@@ -72,76 +112,127 @@ def _lstm_with_clip(
     def clip(y: Array, limit: float) -> Array:
         return np.clip(y, -limit, limit) if limit > 0 else y
 
-    outputs = []
-    for t in range(x.shape[0])[:: -1 if back else 1]:
-        forget = ops.sigmoid(gate(1, x[t], c))
-        c = clip(forget * c + ops.sigmoid(gate(0, x[t], c)) * function(gate(2, x[t], None)), limits[0])
-        h = ops.sigmoid(gate(3, x[t], c)) * function(c)
-        if projection[0] is not None:
-            h = h @ projection[0].T
-            h = clip(h if projection[1] is None else h + projection[1], limits[1])
-        outputs.append(h)
-    return np.stack(outputs[:: -1 if back else 1])
+    c = clip(ops.sigmoid(gate(1, c)) * c + ops.sigmoid(gate(0, c)) * function(gate(2, None)), limits[0])
+    h = ops.sigmoid(gate(3, c)) * function(c)
+    if projection[0] is not None:
+        h = rounded(h) @ projection[0].T
+        h = clip(h if projection[1] is None else h + projection[1], limits[1])
+    return h, c
 
 
 def _unidirectional_lstm(
     x: Array, *parts: Array, time_major: bool, fused_activation_function: str,
-    diagonal_recurrent_tensors: bool, **limits: float,
+    diagonal_recurrent_tensors: bool, rounding: Function | None, cell_clip: float, proj_clip: float,
 ) -> Array:  # fmt: skip
     need(not diagonal_recurrent_tensors, "diagonal recurrent weights are not supported")
     padded = [*parts[:17], *parts[19:], *_NOTHING]
-    return _sequence(
-        _lstm(_sequence(x, time_major), padded, fused_activation_function, back=False, **limits), time_major
-    )
+    limits = cell_clip, proj_clip
+    y = _lstm(_sequence(x, time_major), padded, fused_activation_function, limits, rounding)
+    return _sequence(y, time_major)
 
 
 def _bidirectional_lstm(
     x: Array, *parts: Array, time_major: bool, merge_outputs: bool, fused_activation_function: str,
-    **limits: float,
+    rounding: Function | None, cell_clip: float, proj_clip: float,
 ) -> Array | list[Array]:  # fmt: skip
     need(not any(p is not None for p in parts[38:]), "an auxiliary input is not supported")
-    x = _sequence(x, time_major)
-    both = [
-        _lstm(x, [*parts[i : i + 17], *_NOTHING], fused_activation_function, back=i > 0, **limits) for i in (0, 17)
-    ]
+    x, limits = _sequence(x, time_major), (cell_clip, proj_clip)
+    weights = [[*parts[i : i + 17], *_NOTHING] for i in (0, 17)]
+    both = [_lstm(x, w, fused_activation_function, limits, rounding, w is weights[1]) for w in weights]
     return _outputs_of(both, time_major, merge_outputs)
 
 
-def _rnn(x: Array, parts: _Parts, activation: str, direction: str = "forward") -> Array:
+def _one_lstm(
+    x: Array, *parts: Array, kernel_type: int, fused_activation_function: str, cell_clip: float, proj_clip: float,
+    rounding: Function | None,
+) -> list[Array]:  # fmt: skip
+    if kernel_type == 0:
+        need(len(parts) in (19, 23), f"it has {len(parts) + 1} inputs, expected 20 or 24")
+        gates, (h, c), limits = _gates([*parts[:17], *parts[19:], *_NOTHING]), parts[17:19], (cell_clip, proj_clip)
+        h, c = _lstm_step(x, h, c, gates, parts[15:17], fused_activation_function, limits, rounding)
+        return [h, h, c]
+    need(len(parts) == 4 and fused_activation_function == "TANH", "its weights are not those of a basic kernel")
+    h, w, b, c = parts
+    both = np.concatenate([x, h], axis=-1)
+    sums = both @ w.T + b
+    i, j, f, o = np.split(sums, 4, axis=-1)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * np.tanh(j)
+    return [ops.sigmoid(o) * np.tanh(c), c, both, sums]
+
+
+def _rnn(
+    x: Array, parts: _Parts, activation: str, direction: str = "forward", *, rounding: Function | None
+) -> Array:
     w, r, b = parts[:3]
     need(w is not None and r is not None and b is not None, "a weight is absent")
+    if rounding is not None:
+        h, outputs, order = np.zeros((x.shape[1], w.shape[0]), x.dtype), [], 1 if direction == "forward" else -1
+        for t in range(x.shape[0])[::order]:
+            h = _one_rnn(x[t], w, r, b, h, fused_activation_function=activation, rounding=rounding)[0]
+            outputs.append(h)
+        return np.stack(outputs[::order])
     bias = np.concatenate([b, np.zeros_like(b)])[None]
     names, size = [_NAMES[activation]], w.shape[0]
     y = ops.rnn(x, w[None], r[None], bias, hidden_size=size, direction=direction, activations=names)
     return y[0][:, 0]
 
 
-def _unidirectional_rnn(x: Array, *parts: Array, time_major: bool, fused_activation_function: str) -> Array:
-    return _sequence(_rnn(_sequence(x, time_major), parts, fused_activation_function), time_major)
+def _one_rnn(
+    x: Array, w: Array, r: Array, b: Array, h: Array, *, fused_activation_function: str, rounding: Function | None
+) -> list[Array]:
+    x, h = (x, h) if rounding is None else (rounding(x), rounding(h))
+    h = _FUNCTIONS[fused_activation_function](x @ w.T + h @ r.T + b)
+    return [h, h]
+
+
+def _unidirectional_rnn(
+    x: Array, *parts: Array, time_major: bool, fused_activation_function: str, rounding: Function | None
+) -> Array:
+    x = _sequence(x, time_major)
+    return _sequence(_rnn(x, parts, fused_activation_function, rounding=rounding), time_major)
 
 
 def _bidirectional_rnn(
-    x: Array, *parts: Array, time_major: bool, merge_outputs: bool, fused_activation_function: str
-) -> Array | list[Array]:
+    x: Array, *parts: Array, time_major: bool, merge_outputs: bool, fused_activation_function: str,
+    rounding: Function | None,
+) -> Array | list[Array]:  # fmt: skip
     need(not any(p is not None for p in parts[8:]), "an auxiliary input is not supported")
     x = _sequence(x, time_major)
     both = [
-        _rnn(x, parts[i : i + 3], fused_activation_function, how) for i, how in ((0, "forward"), (4, "reverse"))
+        _rnn(x, parts[i : i + 3], fused_activation_function, how, rounding=rounding)
+        for i, how in ((0, "forward"), (4, "reverse"))
     ]
     return _outputs_of(both, time_major, merge_outputs)
 
 
-_HOW = {"time_major": attribute("bool", False), "fused_activation_function": attribute(Enum(*_NAMES), "TANH")}
+def _svdf(
+    x: Array, features: Array, times: Array, bias: Array | None, state: Array, *, rank: int,
+    fused_activation_function: str, rounding: Function | None, input_steps: Steps | None,
+) -> list[Array]:  # fmt: skip
+    batch, (filters, memory) = x.shape[0], times.shape
+    need(0 < rank <= filters and filters % rank == 0, f"rank={rank} does not divide {filters} filters")
+    need_shape(state, (batch, filters * memory), "the state")
+    column = (x if rounding is None else rounding(x)) @ features.T
+    rows = np.concatenate([state.reshape(batch, filters, memory)[..., 1:], column[..., None]], axis=-1)
+    y = (rows * times).sum(axis=-1).reshape(batch, filters // rank, rank).sum(axis=-1)
+    y = y if bias is None else y + bias
+    activation = "NONE" if input_steps else fused_activation_function  # as TFLite computes integers
+    return [activate(y, activation), rows.reshape(batch, filters * memory)]
+
+
+_ACTIVATION = {"fused_activation_function": attribute(Enum(*_NAMES), "TANH")}
+_HOW = {"time_major": attribute("bool", False), **_ACTIVATION}
 _BOTH = {**_HOW, "merge_outputs": attribute("bool", False)}
 _LIMITS = {"cell_clip": attribute("float", 0.0), "proj_clip": attribute("float", 0.0)}
 
 
 def _need_reals(self: Layer, *inputs: Array) -> None:
-    need("steps" not in self.settings, "quantized recurrent operators are not supported")
+    is_quantized = self.settings.get("steps", [[None]])[0][0] is not None
+    need(not is_quantized or self.type == "SVDF", "a quantized input of a recurrent operator is not supported")
 
 
 operators(
-    TFLiteLayer,
+    _Recurrent,
     "The input and the output are (B, T, values), or (T, B, values) with time_major. The states are zero before\n"
     f"    each run.\n    {SOURCE}",
     {
@@ -156,6 +247,20 @@ operators(
         "BIDIRECTIONAL_SEQUENCE_RNN": row("Compute h = f(x w + h r + b) over sequences in both directions.",
             _bidirectional_rnn, "bidirectional_sequence_rnn",
             "There are two outputs, or one with merge_outputs.", **_BOTH),
+    },
+    check=_need_reals,
+)  # fmt: skip
+operators(
+    _Recurrent,
+    f"The input and the output are (B, values).\n    {SOURCE}",
+    {
+        "LSTM": row("Compute one step of an LSTM.", _one_lstm, "lstm_eval",
+            "With kernel_type=1 the state is given by the network, not by variables.",
+            kernel_type=attribute("int32", 0), **_ACTIVATION, **_LIMITS),
+        "RNN": row("Compute h = f(x w + h r + b).", _one_rnn, "basic_rnn", **_ACTIVATION),
+        "SVDF": row("Filter the features of the last inputs over time, and add `rank` of them.", _svdf, "svdf",
+            "The state (B, filters * memory) has the last features of each filter, the oldest first.",
+            rank=attribute("int32"), fused_activation_function=ACTIVATION),
     },
     check=_need_reals,
 )  # fmt: skip

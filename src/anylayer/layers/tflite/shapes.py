@@ -76,6 +76,7 @@ operators(
             "gather", "With batch_dims = b the first b axes of x and indices correspond.",
             axis=_INT, batch_dims=attribute("int32", 0)),
         "DENSIFY": row("Return a sparse constant, which is read as a dense array.", lambda x: x, "densify"),
+        "READ_VARIABLE": row("Return the value of a variable.", lambda x: x, "read_variable"),
         "BROADCAST_ARGS": same_as("BroadcastArgs", "broadcast_args"),
     },
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import FileError, NetworkError, at, need
+from anylayer.errors import FileError, NetworkError, at, need, some
 from anylayer.layer import Registry
 from anylayer.network import (
     MAX_RANK,
@@ -27,7 +27,18 @@ from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
 from anylayer.readers.tflite.flexbuffer import options_of
 from anylayer.readers.tflite.metadata import add_metadata, add_signatures
-from anylayer.readers.tflite.schema import CONSTANT, ENUMS, OPERATORS, OPTIONS, STATES, SUBGRAPHS, TABLES
+from anylayer.readers.tflite.schema import (
+    COMPLEX,
+    CONSTANT,
+    ENUMS,
+    OPERATORS,
+    OPTIONS,
+    STATES,
+    STEPS,
+    SUBGRAPHS,
+    TABLES,
+    VARIABLES,
+)
 from anylayer.readers.tflite.sparse import dense
 
 _READ = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8", "int16")
@@ -62,7 +73,9 @@ class _Tensor:
 
 @dataclass(slots=True)
 class _Subgraphs:
-    """What the subgraphs of a model share, and how many operators they may still have together."""
+    """What the subgraphs of a model share, how many operators they may still have together, and the first values
+    of variables.
+    """
 
     model: FlatTable
     path: Path
@@ -71,6 +84,7 @@ class _Subgraphs:
     buffers: list[FlatTable] = field(init=False)
     graphs: list[FlatTable] = field(init=False)
     left: int = MAX_NODES
+    initial: dict[str, _Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.codes = [_code(c) for c in self.model.tables("operator_codes", "OperatorCode", MAX_NODES)]
@@ -81,24 +95,33 @@ class _Subgraphs:
 
 @dataclass(slots=True)
 class _Builder:
-    """A builder of a Network from a subgraph. depth: how many operators are around it."""
+    """A builder of a Network from a subgraph. depth: how many operators are around it. sets_variables: whether it
+    runs once, before the network.
+
+    `handles` has the variable that a tensor refers to, `current` the tensor with a variable's value, and `states`
+    the variable whose first value an input of the network is.
+    """
 
     file: _Subgraphs
     number: int
     depth: int = 0
+    sets_variables: bool = False
     network: Network = field(init=False)
     tensors: list[_Tensor] = field(init=False)
     variables: set[str] = field(init=False)
+    counts: dict[str, int] = field(default_factory=dict)
     produced: set[str] = field(default_factory=set)
+    handles: dict[str, str] = field(default_factory=dict)
+    current: dict[str, _Tensor] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         file, graph = self.file, self.file.graphs[self.number]
         path = str(file.path)
         name = graph.text("name") if self.depth else file.path.stem
         self.network = Network(name, "tflite", {}, [], {}, source=path, weights=path)
-        counts: dict[str, int] = {}
         tables = graph.tables("tensors", "Tensor", _MAX_TENSORS)
-        self.tensors = [self._tensor(table, file.buffers, counts) for table in tables]
+        self.tensors = [self._tensor(table, file.buffers) for table in tables]
         self.variables = {t.name for t, table in zip(self.tensors, tables) if table.number("is_variable", "?")}
         for i in self._indices(graph, "inputs"):
             self._input(self._at(i))
@@ -115,19 +138,25 @@ class _Builder:
             tensor = self._at(index)
             with at(f"output '{tensor.name}'"):
                 self._need_value(tensor)
+                need(tensor.dtype != "complex64", "complex outputs are not supported", NetworkError)
             self.network.outputs[str(i) if self.depth else tensor.name] = tensor.name
         need(self.network.outputs or self.depth, "it has no outputs", NetworkError)
+        for name, variable in self.states.items():
+            self.network.outputs[unique(f"{name}/next", self.counts)] = self.current[variable].name
+        if self.states:
+            rule = "may be left out; output '.../next' is the input of the next run"
+            self.network.notes.append(f"the state {some([*self.states], 10)} {rule}")
         if not self.depth:
             add_signatures(file.model, self.network, [t.name for t in self.tensors])
             add_metadata(file.model, file.buffers, self.network)
 
-    def _inside(self, option: object) -> Subgraph:
+    def _inside(self, option: object, sets_variables: bool = False) -> Subgraph:
         """Return the subgraph that an operator runs, whose number is an option."""
         number, count = option if isinstance(option, int) else 0, len(self.file.graphs)
         need(0 < number < count, f"it runs subgraph {number}; there are 1 to {count - 1}", FileError)
         limit = MAX_GRAPH_NESTING
         need(self.depth < limit, f"its subgraphs are nested deeper than {limit}", NetworkError)
-        return Subgraph(_Builder(self.file, number, self.depth + 1).network, [])
+        return Subgraph(_Builder(self.file, number, self.depth + 1, sets_variables).network, [])
 
     def _indices(self, table: FlatTable, name: str) -> list[int]:
         """Return the indices of tensors."""
@@ -136,12 +165,57 @@ class _Builder:
         need(len(indices) <= MAX_OPERATION_OUTPUTS, rule, NetworkError)
         return indices
 
+    def _variable(
+        self, kind: str, options: dict[str, object], inputs: list[_Tensor | None], outputs: list[_Tensor]
+    ) -> _Tensor | None:
+        """Follow an operator of variables. Return the tensor that it reads, or None where it reads none."""
+        arguments = [t for t in inputs if t is not None]
+        fits = (len(arguments), len(inputs), len(outputs)) == VARIABLES[kind]
+        need(fits, f"it has {len(inputs)} inputs and {len(outputs)} outputs", FileError)
+        if kind == "VAR_HANDLE":
+            self.handles[outputs[0].name] = f"{options.get('container', '')}/{options.get('shared_name', '')}"
+            return None
+        name, initial = arguments[0].name, self.file.initial
+        need(name in self.handles, f"its input '{name}' is no variable", FileError)
+        variable = self.handles[name]
+        if kind == "READ_VARIABLE":
+            return self._value_of(variable, name, initial.get(variable))
+        if self.sets_variables:
+            rule = f"the first value of the variable '{name}' is computed, which is not supported"
+            need(arguments[1].value is not None, rule, NetworkError)
+            initial[variable] = arguments[1]
+        else:
+            self._need_value(arguments[1])
+            self.current[variable] = arguments[1]
+        return None
+
+    def _value_of(self, variable: str, name: str, initial: _Tensor | None) -> _Tensor:
+        """Return the tensor with the value of a variable: an input of the network, until an operator sets it."""
+        need(not self.depth, "variables in subgraphs are not supported", NetworkError)
+        if variable not in self.current:
+            if initial is None or initial.value is None:
+                raise NetworkError(f"the variable '{name}' has no first value")
+            self.current[variable] = replace(initial, name=name, value=None)
+            self._input(self.current[variable])
+            self.network.initial[name], self.states[name] = initial.value, variable
+        return self.current[variable]
+
+    def _step(self, name: str, index: int, state: _Tensor | None) -> tuple[_Tensor, _Tensor]:
+        """Return the tensors with the state of an operator before and after it."""
+        if state is None or state.name not in self.variables:
+            raise NetworkError(f"its input {index} is no variable")
+        zero = np.zeros(1, state.dtype) if state.steps is None else state.steps[1].reshape(-1)[:1]
+        first = replace(state, value=np.broadcast_to(zero, state.shape), refusal="")
+        before = self._value_of(state.name, state.name, first)
+        self.current[state.name] = replace(before, name=unique(f"{name}/state", self.counts))
+        return before, self.current[state.name]
+
     def _at(self, index: int) -> _Tensor:
         need(0 <= index < len(self.tensors), f"there is no tensor {index} of {len(self.tensors)}", FileError)
         return self.tensors[index]
 
-    def _tensor(self, table: FlatTable, buffers: list[FlatTable], counts: dict[str, int]) -> _Tensor:
-        name = unique(table.text("name") or "tensor", counts)
+    def _tensor(self, table: FlatTable, buffers: list[FlatTable]) -> _Tensor:
+        name = unique(table.text("name") or "tensor", self.counts)
         with at(f"tensor '{name}'"):
             number = table.number("type", "b")
             need(0 <= number < len(_TYPES), f"its type {number} is not known", FileError)
@@ -157,6 +231,10 @@ class _Builder:
             if dtype == "int4" and not refusal:
                 dtype, refusal = "int8", "" if value is not None else "is computed in int4, which is not supported"
             steps = None if refusal else _steps(table, dtype, shape)
+            if value is not None and dtype == "complex64":
+                refusal = "is a constant of complex numbers, which is not supported"
+            if table.number("is_variable", "?"):
+                refusal = refusal or "is a variable, which is not supported"
             return _Tensor(name, tuple(shape), signature, dtype, value, steps, refusal)
 
     def _value(
@@ -212,6 +290,7 @@ class _Builder:
         network, name = self.network, tensor.name
         with at(f"input '{name}'"):
             self._need_new(tensor)
+            need(tensor.dtype != "complex64", "complex inputs are not supported", NetworkError)
         sizes = tuple(None if d == -1 else d for d in tensor.signature)
         network.inputs[name] = None
         network.dtypes[name] = np.dtype(tensor.dtype)
@@ -228,6 +307,21 @@ class _Builder:
         place = layer_place(name, kind, str(self.file.path))
         with at(place):
             inputs = [None if i == -1 else self._at(i) for i in self._indices(table, "inputs")]
+            params = _custom_options(table) if is_custom else _builtin_options(table)
+            if kind in VARIABLES:
+                source = self._variable(kind, params, inputs, outputs)
+                if source is None:
+                    return
+                inputs = [source]
+            dtypes = [t.dtype for t in (*inputs, *outputs) if t is not None]
+            if kind == "CAST" and dtypes == ["complex64", "float32"]:
+                kind, params = "REAL", {}
+            rule = f"complex numbers are supported only in {', '.join(COMPLEX)}"
+            need("complex64" not in dtypes or kind in COMPLEX, rule, NetworkError)
+            for i in STEPS.get(kind, ()):
+                if i < len(inputs):
+                    inputs[i], following = self._step(name, i, inputs[i])
+                    outputs.append(following)
             for i in STATES.get(kind, ()):
                 state = inputs[i] if i < len(inputs) else None
                 need(state is None or state.name in self.variables, f"its input {i} is no variable", NetworkError)
@@ -244,12 +338,14 @@ class _Builder:
             for source in inputs:
                 if source is not None:
                     self._need_value(source)
-            params = _custom_options(table) if is_custom else _builtin_options(table)
-            if not is_custom and kind in SUBGRAPHS:
-                graphs = {name: self._inside(params.get(option)) for option, name in SUBGRAPHS[kind].items()}
-                if kind == "CALL_ONCE":
-                    rule = "it sets variables, which are not supported"
-                    need(not graphs["body"].network.nodes, rule, NetworkError)
+            if kind in SUBGRAPHS:
+                is_once = kind == "CALL_ONCE"
+                graphs = {
+                    name: self._inside(params.get(option), is_once) for option, name in SUBGRAPHS[kind].items()
+                }
+                if is_once:
+                    rule = "it computes more than the first values of variables, which is not supported"
+                    need(not graphs["body"].network.nodes and not self.current, rule, NetworkError)
                     return
                 params = {**graphs}
         settings: dict[str, object] = {"dtypes": [t.dtype for t in outputs]}
@@ -285,10 +381,8 @@ def _refusal(table: FlatTable, dtype: str) -> str:
     quantization = table.table("quantization", TABLES["QuantizationParameters"])
     if quantization is not None and quantization.number("details_type", "B"):
         return "is quantized in blocks or by code that is not in the file, which is not supported"
-    if dtype not in (*_READ, "int4"):
+    if dtype not in (*_READ, "int4", "complex64"):
         return f"is of type {dtype}; supported are {', '.join(_READ)}"
-    if table.number("is_variable", "?"):
-        return "is a variable, which is not supported"
     if table.number("external_buffer", "I"):
         return "has its value in another file, which is not supported"
     return ""

@@ -147,3 +147,12 @@ STATES = {
     "BIDIRECTIONAL_SEQUENCE_RNN": (4, 8),
 }
 """The inputs that are variables, which hold the state of a sequence."""
+
+STEPS = {"SVDF": (4,), "RNN": (4,), "LSTM": (18, 19)}
+"""The inputs that are variables, which hold the state between two steps of a sequence."""
+
+VARIABLES = {"VAR_HANDLE": (0, 0, 1), "READ_VARIABLE": (1, 1, 1), "ASSIGN_VARIABLE": (2, 2, 0)}
+"""Operators of variables, and how many arguments, inputs and outputs they have."""
+
+COMPLEX = ("RFFT2D", "REAL", "IMAG", "COMPLEX_ABS", "SQUEEZE", "EXPAND_DIMS", "RESHAPE")
+"""Operators that take or return complex numbers, which are pairs of real ones along one more axis."""
