@@ -170,8 +170,11 @@ def is_breadth(item: pytest.Item, kinds: set[tuple[str, ...]]) -> bool:
 
     A mark `one_per` gives a kind of the case: the values of the parameters that it names, or what its function
     returns for the parameters that the function takes. Without an argument, all cases are of one kind. `kinds` has
-    the kinds of the cases before this one, and gets those of this one.
+    the kinds of the cases before this one, and gets those of this one. A test that is skipped, as one without a
+    single case is, has no kind.
     """
+    if item.get_closest_marker("skip") is not None:
+        return False
     own = set()
     for number, mark in enumerate(item.iter_markers("one_per")):
         values = item.callspec.params if hasattr(item, "callspec") else {}

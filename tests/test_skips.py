@@ -60,6 +60,11 @@ def test_one(i):
 @pytest.mark.parametrize("name", ["sum", "sum of rows", "mean"])
 def test_kinds(size, name):
     print(f"ran: {name} {size}")
+
+@pytest.mark.one_per(lambda path: path.name)
+@pytest.mark.parametrize("path", [])
+def test_files_that_are_missing(path):
+    print(path)
 """
 
 
