@@ -61,7 +61,7 @@ def test_one(i):
 def test_kinds(size, name):
     print(f"ran: {name} {size}")
 
-@pytest.mark.one_per(lambda path: path.name)
+@pytest.mark.one_per(lambda path: path.suffix)
 @pytest.mark.parametrize("path", [])
 def test_files_that_are_missing(path):
     print(path)
