@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from anylayer import tracing
-from anylayer.graph.expressions import symbol
+from anylayer.graph.expressions import Expression, symbol
 from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
 from anylayer.graph.ir import Graph, Value, recorded_in_all
 from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
@@ -48,7 +48,7 @@ so that whatever Python counts in a loop differs between them."""
 class Head:
     """The state of a frame where it asks whether anything is left.
 
-    size: the name of the size that it asks for. ops, counts: how many operators and sizes the trace had. arrays:
+    size: the name of the size that it asks for. asked_for: its expression, which may also be min(n, 20). ops, counts: how many operators and sizes the trace had. arrays:
     the values of the local arrays. lists: the contents of the local lists. state: everything that is not recorded.
     end: the offset of the question, and the answer that ends the loop. exits: the states where the iteration asks
     whether one element is left, and would end the loop: see Loops.ends_at_one. earlier: the conditions that the
@@ -56,6 +56,7 @@ class Head:
     """
 
     size: str
+    asked_for: Expression
     ops: int
     counts: int
     locals: dict[str, Any]
@@ -69,7 +70,7 @@ class Head:
     asked: dict[str, str] = field(default_factory=dict)
 
 
-def _head(frame: FrameType, size: str, graph: Graph) -> Head:
+def _head(frame: FrameType, guard: Guard, graph: Graph) -> Head:
     variables = {
         n: x.made() if _is_selection(x) else x.array if type(x) is PythonNumber else x
         for n, x in frame.f_locals.items()
@@ -77,7 +78,9 @@ def _head(frame: FrameType, size: str, graph: Graph) -> Head:
     arrays = {n: x._value for n, x in variables.items() if type(x) is TracedArray and x._graph is graph}
     lists = {n: list(x) for n, x in variables.items() if type(x) is list}
     state = LoopState(frame, variables)
-    return Head(size, len(graph.ops), len(graph.counts), variables, state, arrays, lists)
+    (size,) = guard.symbols
+    sides = [e for e in (guard.left, guard.right) if isinstance(e, Expression) and e.symbols]
+    return Head(size, sides[0], len(graph.ops), len(graph.counts), variables, state, arrays, lists)
 
 
 def _is_selection(x: object) -> bool:
@@ -116,7 +119,7 @@ class Loops:
             return None
         if not lead_to_the_same(frame.f_code, head.end, (frame.f_lasti, answer)):
             return None
-        head.exits.append(_head(frame, name, running_graph()))
+        head.exits.append(_head(frame, guard, running_graph()))
         head.guards.add(other)
         trace.guards[other] = other  # which refuses a loop that is not closed
         return not answer
@@ -140,7 +143,7 @@ class Loops:
                 tracing.checked.questions().need_few(self.questions)
             return False
         heads = self.heads.setdefault(key, [])
-        heads.append(_head(frame, name, running_graph()))
+        heads.append(_head(frame, guard, running_graph()))
         heads[-1].end = frame.f_lasti, not result
         heads[-1].earlier = frozenset(trace.guards)
         if len(heads) == 1 and heads[-1].lists:
@@ -208,7 +211,7 @@ def _own_references() -> int:
 
 def _sized_arrays(head: Head) -> dict[str, Value]:
     """Return the local arrays whose first axis has the size that is asked for."""
-    e = symbol(head.size)
+    e = head.asked_for
     return {n: v for n, v in head.arrays.items() if v.shape and getattr(v.shape[0], "expression", None) == e}
 
 
@@ -249,7 +252,7 @@ class _Closing:
         self.memo: dict[Value, Value] = {}
         names = [next(iter(n.expression.symbols)) if type(n) is Size else "" for n in graph.counts.values()]
         inner, outer = names[self.middle.counts : self.end.counts], names[self.start.counts : self.middle.counts]
-        self.symbols = {self.middle.size: self.start.size, **dict(zip(inner, outer))}
+        self.symbols = {self.middle.size: self.start.asked_for, **dict(zip(inner, map(symbol, outer)))}
 
     def unfit(self, why: str) -> Exception:
         return refusal(
@@ -298,7 +301,8 @@ class _Closing:
         samples = [dict.fromkeys(names, 1), dict.fromkeys(names, 2)]
         samples += [{n: 5 + 7 * i + 3 * k for k, n in enumerate(names)} for i in range(3)]
         for values in samples:
-            renamed = {n: values.get(self.symbols.get(n, n), 1) for n in values}
+            known = {n: 1 for e in self.symbols.values() for n in e.symbols} | values
+            renamed = {n: self.symbols.get(n, symbol(n)).value(known) for n in values}
             for x, y in zip(mine, other):
                 if getattr(x, "value", lambda _, x=x: x)(renamed) != getattr(y, "value", lambda _, y=y: y)(values):
                     return False

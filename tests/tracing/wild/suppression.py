@@ -7,6 +7,8 @@ import numpy as np
 from .boxes import boxes_of, classified, scored, scores_of
 from .case import wild
 
+TOP_BEFORE, TOP_AFTER = 8, 4
+
 
 def detections(random, share):
     return [np.concatenate([boxes_of(random), scores_of(random, share)[:, None]], axis=1)]
@@ -51,6 +53,23 @@ def confident_then_greedy(boxes, scores):
         picked.append(order[0])
         order = order[1:][overlap(boxes[order[0]], boxes[order[1:]]) < 0.45]
     return boxes[picked], scores[picked]
+
+
+@wild(scored)
+def most_likely_then_greedy(boxes, scores):
+    sure = np.where(scores >= 0.5)[0]
+    boxes, scores = boxes[sure, :], scores[sure]
+    order = scores.argsort(kind="stable")[::-1]
+    if TOP_BEFORE > 0:
+        order = order[:TOP_BEFORE]
+    boxes, scores, picked = boxes[order, :], scores[order], []
+    order = np.arange(scores.shape[0])
+    while order.size > 0:
+        i, rest = order[0], order[1:]
+        picked.append(i)
+        order = rest[np.where(overlap(boxes[i], boxes[rest]) <= 0.5)[0]]
+    picked = picked[:TOP_AFTER]
+    return boxes[picked, :], scores[picked]
 
 
 @wild(detections)
