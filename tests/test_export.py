@@ -207,6 +207,15 @@ def kept_positions(x: Any) -> Any:
     return kept
 
 
+def test_nothing_keeps_the_other_sizes_that_depend_on_data(tmp_path: Path) -> None:
+    """The output of this function is empty along both axes if nothing is selected, as it is for noise."""
+    x = np.linspace(2, 3, 7, dtype=np.float32)
+    anylayer.export(lambda x: x[x > 2.5][:, None] * x[x > 2.5], ((7,), "float32"), path=tmp_path / "f.onnx")
+    for values, shape in ((x, (3, 3)), (-x, (0, 0))):
+        (y,) = run(tmp_path / "f.onnx", x=values).values()
+        assert y.shape == shape
+
+
 @pytest.mark.parametrize("function", [kept_rows, kept_rows_or_none, kept_positions])
 def test_nothing_has_the_type_of_the_other_paths(tmp_path: Path, function: Callable[..., Any]) -> None:
     random = np.random.default_rng(0)

@@ -206,7 +206,7 @@ class Results:
         """Return an array without elements in the type of an output."""
         shape, dtype = self.types[number].shape, self.types[number].dtype
         sizes = array.shape if array.ndim == len(shape) else (0,) * len(shape)
-        columns = tuple(int(d) if isinstance(d, int) else n for d, n in zip(shape[1:], sizes[1:]))
+        columns = tuple(d if type(d) is int else n for d, n in zip(shape[1:], sizes[1:]))
         is_same = (sizes, array.shape[1:], array.dtype) == (array.shape, columns, dtype)
         return array if is_same or not shape else np.zeros((0, *columns), dtype)
 

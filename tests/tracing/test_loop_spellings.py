@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import anylayer
 from anylayer.errors import TraceError
 from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
@@ -53,7 +55,8 @@ def best_of_a_selection(dets: Array) -> Any:
     """Only so many elements enter the loop: its first array has the size min(n, 7)."""
     dets = dets[dets[:, 4] > 0.3]
     order, keep = by_score(dets)[:7], []
-    dets, order = dets[order], np.arange(len(order))
+    dets = dets[order]
+    order = by_score(dets)
     while order.size > 0:
         keep.append(order[0])
         order = others(dets, order)
@@ -393,3 +396,25 @@ def test_delete_of_masked_positions(engine: str) -> None:
             x = np.random.default_rng(seed).standard_normal(7).astype(np.float32)
             for given in (x, np.abs(x), -np.abs(x)):
                 np.testing.assert_array_equal(run([given])[0], function(given))
+
+
+def of_two_selections(dets: Array) -> Any:
+    """Both arrays of the loop are selected by one mask."""
+    sure = dets[:, 4] > 0.3
+    boxes, scores = dets[:, :4][sure], dets[:, 4][sure]
+    low, high = boxes[:, 0], boxes[:, 2]
+    order, keep = scores.argsort(kind="stable")[::-1], []
+    while order.size > 0:
+        i, rest = order[0], order[1:]
+        keep.append(i)
+        common = np.minimum(high[i], high[rest]) - np.maximum(low[i], low[rest])
+        order = rest[np.where(common <= 10)[0]]
+    return boxes[keep]
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+@pytest.mark.parametrize("function", [of_two_selections, best_of_a_selection], ids=lambda f: f.__name__)
+def test_written_loop_over_a_selection_is_read_again(tmp_path: Path, function: Function, engine: str) -> None:
+    anylayer.export(function, ((N, 5), "float32"), path=tmp_path / "loop.onnx")
+    model = anylayer.read(tmp_path / "loop.onnx").compile(engine=engine)
+    check(function, lambda dets: [*model({"dets": dets}).values()])

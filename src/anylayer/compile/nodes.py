@@ -1,5 +1,4 @@
-"""Trace the nodes of a network in computing order: each becomes a graph of ONNX operators, constants, or a host
-call."""
+"""Trace the nodes of a network in computing order: each becomes a graph, constants, or a host call."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from anylayer.compile.limits import (
     need_memory,
     size,
 )
-from anylayer.compile.selections import trace_with_selections, with_sizes
+from anylayer.compile.selections import share_size, trace_with_selections, with_sizes
 from anylayer.compile.shared import unshared
 from anylayer.errors import (
     AnyLayerError,
@@ -37,7 +36,7 @@ from anylayer.errors import (
     some,
     wording,
 )
-from anylayer.graph import Graph, TooManyOperators
+from anylayer.graph import Dim, Graph, TooManyOperators
 from anylayer.graph.guards import name_conditions, traces_symbolically, unguarded
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import plain
@@ -119,6 +118,7 @@ def trace_nodes(
     constants = Constants(quantized)
     budget = Budget()
     empty: dict[str, Node] = {}
+    sizes: dict[str, Dim] = {}
     for node in nodes:
         input_types = [types.get(name) for name in node.inputs]
         traced = TracedNode(node, inputs=input_types, outputs=[None] * len(node.outputs))
@@ -129,6 +129,7 @@ def trace_nodes(
             try:
                 with at(node.place):
                     _trace_known(traced, network, candidates, constants, check, budget)
+                    share_size(traced, sizes)
                     _take_kernel(traced, network)
                     _need_elements(traced, empty)
                     _compare_declared(traced, declared, network.format)
@@ -257,7 +258,6 @@ def _trace_node(
     """
     node = traced.node
     known_types = [t for t in traced.inputs if t is not None]
-
     bound = traced.bound = bind(node, definitions, known_types, network.dialect, network.dtype)
     rebuild = bound.renewer()
     free = [i for i in range(len(known_types)) if i not in constant_arrays]

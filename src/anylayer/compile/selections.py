@@ -32,6 +32,7 @@ from anylayer.tracing.size_arithmetic import hold
 
 if TYPE_CHECKING:
     from anylayer.compile.symbolic import Trace
+    from anylayer.source import TracedNode
 
 R = TypeVar("R")
 Tracer = Callable[[Sequence[TensorType]], Graph]
@@ -126,6 +127,27 @@ def _asking_masks(attempt: Callable[[], R], restart: Callable[[], None] = lambda
     restart()
     with limit_repetition():
         return attempt()
+
+
+def share_size(traced: TracedNode, sizes: dict[str, Dim]) -> None:
+    """Give the outputs of Compress and NonZero the size that another node's have, if both have the same mask.
+
+    sizes: the sizes that masks select, by the names of the masks.
+    """
+    body, names = traced.body, traced.node.inputs
+    selections = [] if body is None else [o for o in body.ops if o.op in ("Compress", "NonZero")]
+    if body is None or len(selections) != 1 or len(names) != len(body.inputs):
+        return
+    shape, mask = selections[0].outputs[0].shape, selections[0].inputs[-1]
+    old = {d.base for v in body.inputs for d in v.shape if isinstance(d, Dim)}
+    size = next((d for d in shape if isinstance(d, Dim) and d.base not in old), None)
+    if size is None or mask not in body.inputs:
+        return
+    shared = sizes.setdefault(names[body.inputs.index(mask)], size)
+    shared.maximum = min(shared.maximum, size.maximum)
+    for value in (v for o in body.ops for v in o.outputs):
+        value.shape = tuple(shared if d is size else d for d in value.shape)
+    traced.outputs = [v.type for v in body.outputs]
 
 
 def with_sizes(x: Any, kind: TensorType) -> Any:

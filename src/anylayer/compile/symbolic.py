@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from anylayer.errors import TraceError
-from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, symbol
+from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, of_atom, symbol
 from anylayer.graph.guards import Guard
 from anylayer.graph.ir import Graph, Op, TooMuchInAll, Value
 from anylayer.graph.open_sizes import solved
@@ -409,6 +409,9 @@ class SizeOperators:
         return self.graph.constant(np.array([n], np.int64))
 
     def _atom(self, atom: Atom) -> Value:
+        e = of_atom(atom)
+        if e in self.known or e in self.held:
+            return self.expression(e)
         if not atom.function:
             return self._symbol(atom.name)
         if atom.function in _ROUNDING:
@@ -425,8 +428,6 @@ class SizeOperators:
 
     def _symbol(self, name: str) -> Value:
         """Return the value of a symbol, from an input's size that is a multiple of it plus a number."""
-        if symbol(name) in self.known or symbol(name) in self.held:
-            return self.expression(symbol(name))
         for e in (*self.known, *self.held):
             solution = solved(e, name)
             if solution is not None:

@@ -48,8 +48,9 @@ so that whatever Python counts in a loop differs between them."""
 class Head:
     """The state of a frame where it asks whether anything is left.
 
-    size: the name of the size that it asks for. asked_for: its expression, which may also be min(n, 20). ops, counts: how many operators and sizes the trace had. arrays:
-    the values of the local arrays. lists: the contents of the local lists. state: everything that is not recorded.
+    size: the name of the size that it asks for. asked_for: that size, or an expression such as min(n, 20). ops,
+    counts: how many operators and sizes the trace had. arrays: the values of the local arrays. lists: the contents
+    of the local lists. state: everything that is not recorded.
     end: the offset of the question, and the answer that ends the loop. exits: the states where the iteration asks
     whether one element is left, and would end the loop: see Loops.ends_at_one. earlier: the conditions that the
     code asked for before this question. asked: the places that ask for a size before the loop does, by its name.
@@ -301,8 +302,8 @@ class _Closing:
         samples = [dict.fromkeys(names, 1), dict.fromkeys(names, 2)]
         samples += [{n: 5 + 7 * i + 3 * k for k, n in enumerate(names)} for i in range(3)]
         for values in samples:
-            known = {n: 1 for e in self.symbols.values() for n in e.symbols} | values
-            renamed = {n: self.symbols.get(n, symbol(n)).value(known) for n in values}
+            sizes = {n: 1 for e in self.symbols.values() for n in e.symbols} | values
+            renamed = {n: self.symbols.get(n, symbol(n)).value(sizes) for n in values}
             for x, y in zip(mine, other):
                 if getattr(x, "value", lambda _, x=x: x)(renamed) != getattr(y, "value", lambda _, y=y: y)(values):
                     return False
