@@ -60,3 +60,15 @@ def test_pytorch_module_computes_the_same(anylayer_command, network):
         pytest.skip("torch is not installed")
     shown = anylayer_command("generate", *FILES, "--for", "pytorch", "-o", "module")
     assert "its test passes" in shown.stdout + shown.stderr
+
+
+def test_dialect_of_the_weights_is_not_that_of_the_written_file(anylayer_command, network):
+    names = "--dialect", "pjreddie"
+    shown = anylayer_command("convert", *FILES, *names, "-o", "out.prototxt", "--to-dialect", "ssd")
+    assert "wrote out.prototxt" in shown.stdout + shown.stderr
+    anylayer_command("convert", *FILES, "--dialect", "ssd", "-o", "other.prototxt")
+    assert Path("out.prototxt").read_text() == Path("other.prototxt").read_text()
+    text = anylayer_command("convert", *FILES, *names, "-o", "bvlc.prototxt", status=1).stderr
+    assert "dialect 'bvlc'" in text
+    text = anylayer_command("convert", *FILES, "--dialect", "sdd", "-o", "out.onnx", status=1).stderr
+    assert "there is no dialect 'sdd'" in text and "pjreddie" in text

@@ -10,31 +10,18 @@ input and the outputs by name.
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import cv2
 import numpy as np
+from recording import HEADER, F, noise, save, sigmoid, statistics
 
-F = np.float32
 CASES: list[dict] = []
-HEADER = np.array([0, 2, 0], "<i4").tobytes() + np.array([7], "<u8").tobytes()
 C, H, W = 8, 6, 8
 """The channels, height and width of the input."""
 BEFORE = "[convolutional]\nfilters=8\nsize=1\nstride=1\npad=1\nactivation=linear\n"
 """A first section, whose 72 weights copy the input."""
 COPY = np.concatenate([np.zeros(8), np.eye(8).ravel()]).astype(F)
-
-
-def noise(*shape, seed=0, scale=1.0):
-    return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(F)
-
-
-def statistics(count, seed=3):
-    """Return biases, scales, means and variances."""
-    biases, scales, means, variances = noise(4, count, seed=seed)
-    return [biases, scales, means, np.abs(variances) + F(0.5)]
 
 
 def case(name, sections, weights=(), x=None, expected=None, before=BEFORE, size=(C, H, W)):
@@ -323,10 +310,6 @@ for groups, temperature in ((1, 1.0), (4, 1.0), (1, 2.5)):
     )
 
 
-def sigmoid(v):
-    return 1 / (1 + math.exp(-v))
-
-
 FUNCTIONS = {
     "loggy": lambda v: 2 * sigmoid(v) - 1,
     "relu6": lambda v: min(max(v, 0), 6),
@@ -459,23 +442,5 @@ REGION = "[region]\nanchors=1,2, 3,4\nclasses=3\nnum=2\ncoords=4\nsoftmax=1\njit
 for more in ("", "thresh=.2\n", "classfix=-1\n"):
     case(f"region {' '.join(more.split())}", REGION + more, ID, MAP, None, AS_MAP, (16, H, W))
 
-index, data = [], b""
-for entry in CASES:
-    row = {"name": entry["name"], "cfg": entry["cfg"], "opencv": entry["opencv"]}
-
-    def put(array):
-        global data
-        start, array = len(data), np.ascontiguousarray(array, F)
-        data += array.tobytes()
-        return [list(array.shape), start, len(data)]
-
-    row["x"], row["outputs"] = put(entry["x"]), {name: put(y) for name, y in entry["outputs"].items()}
-    row["weights"] = [len(data), len(data) + len(entry["weights"])]
-    data += entry["weights"]
-    index.append(row)
-np.savez_compressed(
-    Path(__file__).parent / "sections.npz",
-    index=np.frombuffer(json.dumps(index).encode(), np.uint8),
-    data=np.frombuffer(data, np.uint8),
-)
-print(len(index), "cases,", sum(row["opencv"] for row in index), "by OpenCV", cv2.__version__)
+save(CASES, "sections.npz")
+print(len(CASES), "cases,", sum(case["opencv"] for case in CASES), "by OpenCV", cv2.__version__)

@@ -1,4 +1,4 @@
-"""The recorded results of Darknet's sections: the cases of tests/data/darknet/sections.npz."""
+"""The recorded results of Darknet's sections: the cases of the files in tests/data/darknet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anylayer.network import Array
 from anylayer.testing import assert_same
 from tests.engine_names import ALL
 
-FILE = Path(__file__).parents[2] / "data" / "darknet" / "sections.npz"
+FOLDER = Path(__file__).parents[2] / "data" / "darknet"
 
 
 @dataclass(frozen=True)
@@ -29,33 +29,46 @@ class Recorded:
     x: Array
     outputs: dict[str, Array]
     by_opencv: bool
+    dialect: str | None = None
+    tree: str = ""
 
     def save(self, folder: Path) -> tuple[Path, Path]:
         """Write the two files, and return their paths."""
         model, weights = folder / "net.cfg", folder / "net.weights"
         model.write_text(self.cfg)
         weights.write_bytes(self.weights)
+        (folder / "small.tree").write_text(self.tree)
         return model, weights
+
+    def read(self, folder: Path) -> anylayer.Net:
+        """Return the network."""
+        return anylayer.read(*self.save(folder), dialect=self.dialect)
 
 
 @cache
 def recorded() -> dict[str, Recorded]:
-    """Return every case by name."""
-    with np.load(FILE) as file:
-        index, data = json.loads(file["index"].tobytes()), file["data"].tobytes()
+    """Return every case by name. Those that Darknet itself has computed end in "by Darknet"."""
+    return _cases("sections.npz", "") | _cases("fork.npz", "") | _cases("darknet.npz", " by Darknet")
+
+
+def _cases(file: str, ending: str) -> dict[str, Recorded]:
+    with np.load(FOLDER / file) as arrays:
+        index, data = json.loads(arrays["index"].tobytes()), arrays["data"].tobytes()
 
     def get(entry: Any) -> Array:
         shape, start, stop = entry
         return np.frombuffer(data[start:stop], np.float32).reshape(shape)
 
     return {
-        e["name"]: Recorded(
-            e["name"],
+        e["name"] + ending: Recorded(
+            e["name"] + ending,
             e["cfg"],
             data[slice(*e["weights"])],
             get(e["x"]),
             {name: get(y) for name, y in e["outputs"].items()},
             e["opencv"],
+            e.get("dialect"),
+            e.get("tree", ""),
         )
         for e in index
     }
@@ -80,7 +93,7 @@ def as_recorded(*types: str, engines: Any = ALL) -> Any:
     @pytest.mark.parametrize("name", mine)
     def test(name: str, engine: str, tmp_path: Path) -> None:
         case = recorded()[name]
-        model = anylayer.read(*case.save(tmp_path)).compile(engine, threads=1)
+        model = case.read(tmp_path).compile(engine, threads=1, shapes={"data": case.x.shape})
         assert not model.host_calls
         check(model({"data": case.x}), case, engine if engine != "numpy" else "")
 

@@ -8,7 +8,6 @@ from .recorded import as_recorded, recorded, refuses
 
 test_sections_match_the_recorded_results = as_recorded("activation", "dropout", "cost", "softmax")
 
-test_tree_is_refused = refuses("[softmax]\ntree=9k.tree\n", "a tree of classes (YOLO9000) is not supported")
 test_groups_divide_values = refuses("[softmax]\ngroups=7\n", "groups=7 does not divide 384 values")
 test_temperature_is_not_0 = refuses("[softmax]\ntemperature=0\n", "temperature must not be 0")
 test_spatial_has_no_groups = refuses("[softmax]\nspatial=1\ngroups=2\n", "spatial needs groups=1, got 2")

@@ -20,4 +20,3 @@ test_mask_names_anchors = refuses(YOLO.replace("mask=0", "mask=1"), "mask (1,) m
 test_anchors_are_pairs = refuses(YOLO.replace("anchors=1,2", "anchors=1"), "num=1 needs 2 anchors, got 1")
 test_region_needs_softmax = refuses(REGION.replace("softmax=1", "softmax=0"), "softmax must be 1, got 0")
 test_region_has_4_coordinates = refuses(REGION + "coords=5\n", "coords=5 is not supported, only coords=4")
-test_tree_of_classes_is_refused = refuses(REGION + "tree=9k.tree\n", "a tree of classes (YOLO9000)")

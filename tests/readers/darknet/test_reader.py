@@ -140,10 +140,6 @@ def test_longer_weights_are_refused() -> None:
         (b"", "the file has 0 bytes, which is not a whole header"),
         (HEADER[:18], "its 18 bytes are not a header and numbers"),
         (HEADER + numbers() + b"xy", "bytes are not a header and numbers"),
-        (
-            np.array([0, 2000, 0], "<i4").tobytes() + numbers(),
-            "means transposed matrices",
-        ),
         (np.array([-1, 2, 0], "<i4").tobytes() + numbers(), "this is not a weights file: its version is -1.2"),
     ],
 )
@@ -207,6 +203,125 @@ def test_other_configuration_files_are_named(text: str) -> None:
 def test_weights_alone_are_named() -> None:
     with pytest.raises(FileError, match=r"weights of a Darknet network, judged by its name.*Give the network"):
         anylayer.read(files()[1])
+
+
+VECTOR = "[net]\ninputs=4\n[connected]\noutput=2\nactivation=linear\n"
+STORED = np.array([7, 8, *range(8)], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("version", "seen", "rows"),
+    [
+        ((0, 2, 0), "<u8", [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ((1000, 2, 0), "<u4", [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ((1001, 0, 0), "<u4", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        (tuple(np.array([0.001, 0.9, 0.0005], "<f4").view("<i4")), "<u4", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+    ],
+)
+def test_matrices_of_old_files_are_transposed(version: Any, seen: str, rows: Any) -> None:
+    header = np.array(version, "<i4").tobytes() + np.array([7], seen).tobytes()
+    net = anylayer.read(*files(VECTOR, header + STORED.tobytes()))
+    assert [blob.tolist() for blob in net.network.nodes[0].blobs] == [[7, 8], rows]
+
+
+def test_other_weights_of_old_files_are_not_transposed() -> None:
+    header = np.array([1001, 0, 0, 7], "<i4").tobytes()
+    blobs = [
+        blob for node in anylayer.read(*files(weights=header + numbers())).network.nodes for blob in node.blobs
+    ]
+    assert np.array_equal(np.concatenate([b.reshape(-1) for b in blobs]), np.frombuffer(numbers(), np.float32))
+
+
+def test_inputs_without_a_map() -> None:
+    net = anylayer.read(files(VECTOR)[0])
+    assert net.inputs["data"].shape == (1, 4) and not net.network.preprocess
+    size = "width=2\nheight=2\nchannels=1\n"
+    assert anylayer.read(files(VECTOR.replace("inputs", f"{size}inputs"))[0]).inputs["data"].shape == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ("inputs=0", "[net] needs 'inputs', an integer of at least 1, got '0'"),
+        ("inputs=5\nwidth=2\nheight=2\nchannels=1", "[net] has inputs=5, but its sizes make 4 values"),
+        ("inputs=4\nwidth=2", "[net] needs 'channels', an integer of at least 1, got ''"),
+    ],
+)
+def test_wrong_inputs_are_refused(options: str, text: str) -> None:
+    assert text in refused(VECTOR.replace("inputs=4", options))
+
+
+LSTM = "[net]\ninputs=2\n[lstm]\noutput=3\n"
+LSTM_NUMBERS = np.arange(84, dtype=np.float32)
+OF_FORK = np.array([0, 2, 5], "<i4").tobytes() + HEADER[12:]
+
+
+def test_revision_of_the_weights_tells_the_fork() -> None:
+    net = anylayer.read(*files(LSTM, OF_FORK + LSTM_NUMBERS.tobytes()))
+    assert net.network.dialect == "alexeyab" and net.network.nodes[0].blob_names[1] == "weights of wf"
+    assert (
+        anylayer.read(*files(LSTM, OF_FORK + LSTM_NUMBERS.tobytes()), dialect="pjreddie")
+        .network.nodes[0]
+        .blob_names[1]
+        == "weights of wi"
+    )
+
+
+def test_order_of_weights_is_not_guessed() -> None:
+    net = anylayer.read(*files(LSTM, HEADER + LSTM_NUMBERS.tobytes()))
+    assert any("the weights of 'lstm_0' and of the sections after it are not read" in n for n in net.network.notes)
+    rule = r"'lstm' can mean 2 things, give dialect=...: pjreddie: .*; alexeyab:"
+    with pytest.raises(AnyLayerError, match=rule):
+        net.compile("onnxruntime")
+
+
+def test_other_dialects_are_refused() -> None:
+    with pytest.raises(
+        AnyLayerError, match=r"no dialect 'alexeyb'; did you mean 'alexeyab'\?.*: alexeyab, opencv, pj"
+    ):
+        anylayer.read(files(LSTM)[0], dialect="alexeyb")
+
+
+def test_samples_continue_one_sequence() -> None:
+    net = anylayer.read(*files(LSTM, OF_FORK + (0.01 * LSTM_NUMBERS).tobytes()))
+    x = np.random.default_rng(3).standard_normal((4, 2)).astype(np.float32)
+    whole = net.compile("numpy", shapes={"data": (4, 2)})({"data": x})["lstm_0"]
+    first = net.compile("numpy", shapes={"data": (3, 2)})({"data": x[:3]})["lstm_0"]
+    np.testing.assert_allclose(whole[:3], first, rtol=1e-6)
+    assert np.abs(whole[1:] - net.compile("numpy")({"data": x[1:2]})["lstm_0"]).max() > 0.01
+    assert any("its samples are the steps of one sequence" in note for note in net.inspect().notes)
+
+
+TREE = "[net]\ninputs=3\n[softmax]\ntree={}\n"
+
+
+@pytest.mark.parametrize("name", ["data/9k.tree", "/usr/share/9k.tree", "..\\9k.tree", "9k.tree"])
+def test_tree_lies_beside_the_network(name: str) -> None:
+    Path("9k.tree").write_text("a -1\nb -1\nc 0\n")
+    assert anylayer.read(files(TREE.format(name))[0]).network.nodes[0].params["options"]["tree"] == [-1, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            None,
+            "layer 'softmax_0' (softmax): the tree of classes 'data/9k.tree' does not exist: put '9k.tree' beside",
+        ),
+        ("", "9k.tree: the tree has no classes"),
+        ("a -1\nb 1\n", "9k.tree:2: the parent 1 is not an earlier class"),
+        ("a -1\nb -2\n", "9k.tree:2: the parent -2 is not an earlier class"),
+        ("a -1\nb x\n", "9k.tree:2: 'b x' is not a class and its parent"),
+        ("a -1\nb 0\nc -1\n", "the children of each class of the tree must be next to each other, and those with"),
+        ("a -1\nb -1\n", "the tree has 2 classes, but there are 3 values"),
+    ],
+)
+def test_wrong_trees_are_refused(content: str | None, text: str) -> None:
+    if content is not None:
+        Path("9k.tree").write_text(content)
+    with pytest.raises(AnyLayerError) as error:
+        anylayer.read(files(TREE.format("data/9k.tree"))[0]).fill().compile("numpy")
+    assert text in str(error.value)
 
 
 def test_missing_weights_are_named() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anylayer import cli
-from anylayer.api import Net, read_options
+from anylayer.api import Net
 from anylayer.cli.command import (
     F,
     ImageOption,
@@ -43,6 +43,8 @@ from anylayer.cli.items import items_of
 from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, clean_lines, need, plural
 from anylayer.images.preprocess import image_function
+from anylayer.layer import Registry
+from anylayer.readers import load_reader, readers
 from anylayer.writers import format_of, load_writer, writers
 
 if TYPE_CHECKING:
@@ -220,11 +222,22 @@ def _need_purpose(options: dict[str, Any]) -> None:
 def _read(options: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]:
     """Read the network. Return it and the dialect to write.
 
-    --dialect applies to the file that is read and to the file that is written, if their formats have dialects.
+    --dialect applies to the file that is read and to the file that is written, if their formats have this dialect.
     """
-    only_written = has_dialects and options["dialect"] and "dialect" not in read_options(options["model"])
+    dialect = options["dialect"]
+    names = _dialects_of(Path(options["model"])) if dialect else set()
+    only_written = has_dialects and dialect not in names and (not names or dialect in dialects())
     net = read_net({**options, "dialect": None} if only_written else options)
-    return net, options["to_dialect"] or (options["dialect"] if has_dialects else None)
+    is_written = has_dialects and (dialect not in names or dialect in dialects())
+    return net, options["to_dialect"] or (dialect if is_written else None)
+
+
+def _dialects_of(path: Path) -> set[str]:
+    """Return the dialects that a file can be read as; none where its format has no such option."""
+    for name in readers() if path.exists() else ():
+        if load_reader(name).match(path):
+            return Registry.of(name).dialects() if "dialect" in load_reader(name).OPTIONS else set()
+    return set()
 
 
 def _with_preprocessing(

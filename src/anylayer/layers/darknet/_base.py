@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -40,17 +40,27 @@ class DarknetLayer(Layer):
     """Further options on which only training depends, as a pattern."""
     neutral: ClassVar[dict[str, int]] = {}
     """Options that are not supported, with the value at which they have no effect."""
+    transposes: ClassVar[bool] = False
+    """Whether old weights files hold the matrices of the section transposed."""
+
+    @classmethod
+    def fits(cls, values: Mapping[str, object], inputs: int, outputs: int) -> bool:
+        return super().fits({name: v for name, v in values.items() if cls.is_read(name)}, inputs, outputs)
+
+    @classmethod
+    def is_read(cls, name: str) -> bool:
+        """Return whether an option is a field, or unknown."""
+        is_ignored = name in {**_NEUTRAL, **cls.neutral} or re.fullmatch(f"{_TRAINING}|{cls.ignored}", name)
+        return name in cls.fields or not is_ignored
 
     def prepare(self, node: Node, dialect: str | None) -> None:
         neutral = {**_NEUTRAL, **self.neutral}
-        unread = re.compile("|".join((_TRAINING, self.ignored)))
-        options = {}
-        for name, value in node.params.get("options", {}).items():
-            if name in self.fields or not (name in neutral or unread.fullmatch(name)):
-                options[name] = value
+        options = node.params.get("options", {})
+        for name, value in options.items():
             need(not isinstance(value, Flag), f"{name} must be a number, got {value}, which Darknet reads as 0")
             needed = neutral.get(name, value)
             need(value == needed, f"{name}={value} is not supported, only {name}={needed}")
+        options = {name: value for name, value in options.items() if self.is_read(name)}
         super().prepare(replace(node, params={"options": options}), dialect)
 
     def statistics(self, first: int, count: int) -> tuple[Array, Array, Array]:

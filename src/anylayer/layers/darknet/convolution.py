@@ -26,7 +26,7 @@ class Convolutional(DarknetLayer):
 
     prefix = "conv"
     ignored = r"assisted_excitation|dot|angle|grad_centr|reverse"
-    neutral = dict.fromkeys(("flipped", "binary", "xnor", "bin_output", "antialiasing", "coordconv", "cbn"), 0)
+    neutral = dict.fromkeys(("binary", "xnor", "bin_output", "antialiasing", "coordconv", "cbn"), 0)
     filters: int = field(0, "int32", least=1, doc="number of output channels")
     size: int = field(0, "int32", least=1, doc="height and width of the kernel")
     stride: int = field(0, "int32", 1, least=1, doc="the stride along both axes")
@@ -36,6 +36,9 @@ class Convolutional(DarknetLayer):
     padding: int = field(0, "int32", 0, least=0, doc="the padding at each side, without `pad`")
     groups: int = field(0, "int32", 1, least=1, doc="number of groups of channels")
     dilation: int = field(0, "int32", 1, least=1, doc="the step between cells of the kernel")
+    flipped: bool = attribute(
+        "bool", False, doc="whether the file has the weights as (C / groups * size * size, filters)"
+    )
     batch_normalize: bool = attribute("bool", False, doc="whether the result is normalized")
     activation: str = attribute(ACTIVATION, doc="the function that is applied to the result")
 
@@ -50,9 +53,11 @@ class Convolutional(DarknetLayer):
         biases = self.blob(0, (n,), what="biases")
         last = 4 if self.batch_normalize else 1
         statistics = self.statistics(1, n) if self.batch_normalize else None
+        shape = (n, x.shape[1] // groups, k, k)
+        stored = self.blob(last, (math.prod(shape[1:]), n) if self.flipped else shape)
         y = ops.conv(
             x,
-            self.blob(last, (n, x.shape[1] // groups, k, k)),
+            stored.T.reshape(shape) if self.flipped else stored,
             None if self.batch_normalize else biases,
             strides=(max(self.stride_y, 0) or self.stride, max(self.stride_x, 0) or self.stride),
             pads=padding * dilation,
@@ -76,6 +81,7 @@ class FullyConnected(DarknetLayer):
     """
 
     prefix = "fullyConnected"
+    transposes = True
     output: int = field(0, "int32", least=1, doc="number of outputs")
     batch_normalize: bool = attribute("bool", False, doc="whether the result is normalized")
     activation: str = attribute(ACTIVATION, doc="the function that is applied to the result")
@@ -127,12 +133,12 @@ class Local(DarknetLayer):
 class BatchNorm(DarknetLayer):
     """Normalize each channel with the stored statistics.
 
-    (N, C, ...) to the same shape. The file has biases, scales, means and variances. pjreddie's Darknet stores no
-    biases, so its files are refused as too short.
+    (N, C, ...) to the same shape. The file has biases (not in dialect "pjreddie"), scales, means and variances.
     Source: AlexeyAB/darknet src/batchnorm_layer.c, src/parser.c load_batchnorm_weights.
     """
 
     def forward(self, x: Array) -> Array:
-        biases = self.blob(0, (x.shape[1],), what="biases")
-        scale, mean, variance = self.statistics(1, x.shape[1])
+        count, has_biases = x.shape[1], self.dialect != "pjreddie"
+        biases = self.blob(0, (count,), what="biases") if has_biases else np.zeros(count, np.float32)
+        scale, mean, variance = self.statistics(int(has_biases), count)
         return ops.batch_normalization(x, scale, biases, mean, variance, epsilon=EPSILON)

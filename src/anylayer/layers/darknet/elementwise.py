@@ -10,6 +10,7 @@ from anylayer import ops
 from anylayer.layer import Array, attribute, field, layer, need
 from anylayer.layers._table import define
 from anylayer.layers.darknet._base import ACTIVATION, ACTIVATIONS, DarknetLayer
+from anylayer.layers.darknet._tree import softmax_of_groups
 
 
 @layer("activation")
@@ -56,7 +57,7 @@ class Softmax(DarknetLayer):
     """Compute softmax over all values of a sample, over each of `groups` parts, or over channels with `spatial`.
 
     The output has the shape of the input. Values are divided by `temperature` before. OpenCV computes the softmax
-    over channels in every case. A tree of classes is refused.
+    over channels in every case. With `tree` it is computed over the children of each class.
     Source: AlexeyAB/darknet src/softmax_layer.c; pjreddie/darknet src/softmax_layer.c (`spatial`).
     """
 
@@ -64,16 +65,17 @@ class Softmax(DarknetLayer):
     groups: int = field(0, "int32", 1, least=1, doc="number of parts")
     temperature: float = attribute("float", 1.0, doc="the divisor of values")
     spatial: bool = attribute("bool", False, doc="whether it is computed over channels")
-    tree: str = attribute("any", "", doc="a file with the tree of classes; not supported")
+    tree: tuple[int, ...] = attribute("int32", repeated=True, doc="the parents of classes, from a file")
 
     def forward(self, x: Array) -> Array:
-        need(not self.tree, "a tree of classes (YOLO9000) is not supported")
         need(self.temperature != 0, "temperature must not be 0")
         if self.temperature != 1:
             x = x * np.float32(1 / self.temperature)
+        count = math.prod(x.shape[1:])
+        if self.tree:
+            return softmax_of_groups(x.reshape(x.shape[0], count), self.tree).reshape(x.shape)
         if self.spatial:
             need(self.groups == 1, f"spatial needs groups=1, got {self.groups}")
             return ops.softmax(x, axis=1)
-        count = math.prod(x.shape[1:])
         need(count % self.groups == 0, f"groups={self.groups} does not divide {count} values")
         return ops.softmax(x.reshape(x.shape[0], self.groups, count // self.groups), axis=2).reshape(x.shape)

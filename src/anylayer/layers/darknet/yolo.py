@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, field, layer, need, need_shape
 from anylayer.layers.darknet._base import DarknetLayer
+from anylayer.layers.darknet._tree import scores_of_best
 
 _LOSS = (
     r"jitter|ignore_thresh|truth_thresh|iou_thresh|random|resize|max|focal_loss|label_smooth_eps|map|"
@@ -159,8 +160,9 @@ class Region(Boxes):
     num, 5 + classes), or (N, H * W * num, 5 + classes) for N > 1 samples. x, y (center), w and h are parts of the
     image; the anchors are in cells. A score is the objectness times the softmax of the class; it is 0 if it does
     not exceed `thresh`, or if a better box overlaps by more than `nms_threshold`, which is 0.4 in OpenCV whatever
-    the file says. With classfix=-1, boxes of an objectness below 0.5 have scores of 0.
-    Source: opencv modules/dnn/src/layers/region_layer.cpp; AlexeyAB/darknet src/region_layer.c.
+    the file says. With classfix=-1, boxes of an objectness below 0.5 have scores of 0. With a tree of classes
+    (YOLO9000), a box has its objectness as the score of one class, and NMS is not applied by default.
+    Source: opencv modules/dnn/src/layers/region_layer.cpp; pjreddie/darknet src/region_layer.c.
     """
 
     single = "detection_out"
@@ -169,11 +171,14 @@ class Region(Boxes):
     thresh: float = attribute("float", 0.001, doc="scores must exceed it")
     nms_threshold: float = field(0, "float", 0.4, least=0.0, most=1.0, doc="boxes that overlap more score 0")
     classfix: int = attribute("int32", 0, doc="-1: boxes of a low objectness have no scores")
-    tree: str = attribute("any", "", doc="a file with the tree of classes; not supported")
+    tree: tuple[int, ...] = attribute("int32", repeated=True, doc="the parents of classes, from a file")
+
+    def setup(self) -> None:
+        if self.tree and not self.has("nms_threshold"):
+            self.nms_threshold = 0.0
 
     def forward(self, x: Array) -> Array:
-        need(not self.tree, "a tree of classes (YOLO9000) is not supported")
-        need(self.softmax == 1, f"softmax must be 1, got {self.softmax}")
+        need(self.tree or self.softmax == 1, f"softmax must be 1, got {self.softmax}")
         v = self.cells(x, self.num)
         h, w = x.shape[2:]
         size = np.exp(v[..., 2:4]) * (self.anchor_sizes() / np.array([w, h], np.float32))
@@ -181,8 +186,8 @@ class Region(Boxes):
         shown = objectness
         if self.classfix == -1:
             shown = np.where(objectness < np.float32(0.5), np.float32(0), objectness)
-        scores = shown * ops.softmax(v[..., 5:], axis=4)
-        return self.rows(ops.sigmoid(v[..., :2]), size, objectness, scores)
+        shares = scores_of_best(v[..., 5:], self.tree, 0.5) if self.tree else ops.softmax(v[..., 5:], axis=4)
+        return self.rows(ops.sigmoid(v[..., :2]), size, objectness, shown * shares)
 
 
 @layer("detection")

@@ -1,31 +1,31 @@
 """The Darknet reader: from a .cfg file and a .weights file to a Network.
 
-config.py   parses the sections and options of the .cfg file
+config.py   parses the sections and options of the .cfg file, and the tree of classes that an option names
 weights.py  reads the .weights file, one sequence of numbers, in the order in which the layers ask for weights
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from anylayer.errors import FileError, NetworkError, at, need, within
+from anylayer.errors import FileError, NetworkError, at, need, need_one_of, within
 from anylayer.layer import Definition, Layer, Registry
 from anylayer.network import Network, Node, Preprocess, TensorType
-from anylayer.protobuf.text import MAX_TEXT_BYTES, read_limited
 from anylayer.readers import Option
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._recognize import describe
 from anylayer.readers._values import AttributeValue, other_texts, parse_value
 from anylayer.readers.darknet import weights as weights_file
-from anylayer.readers.darknet.config import NET_OPTIONS, Section, parse
+from anylayer.readers.darknet.config import NET_OPTIONS, Section, parse, read_text, read_tree
 from anylayer.source import TracedNode
 
 WHAT = "a Darknet network (.cfg with .weights)"
-OPTIONS: dict[str, Option] = {}
+OPTIONS = {"dialect": Option("The program that wrote the weights: pjreddie or alexeyab.", "dialect", "str | None")}
 _CONFIG = "a Darknet network (.cfg)"
 Trace = Callable[..., Iterator[TracedNode]]
 _INPUT = "data"
@@ -37,20 +37,31 @@ def match(path: Path) -> bool:
     return path.is_file() and describe(path) == _CONFIG
 
 
-def read(model: Path, weights: Path | None = None, *, user_types: frozenset[str] = frozenset()) -> Network:
-    """Read a network without its weights, which `fill` reads. Raise FileError or NetworkError, with the line."""
+def read(
+    model: Path,
+    weights: Path | None = None,
+    *,
+    user_types: frozenset[str] = frozenset(),
+    dialect: str | None = None,
+) -> Network:
+    """Read a network without its weights, which `fill` reads. Raise FileError or NetworkError, with the line.
+
+    dialect: the program that wrote the weights; InputError is raised for one that does not exist.
+    """
+    if dialect is not None:
+        names = sorted(Registry.of("darknet").dialects())
+        need_one_of(dialect, names, f"there is no dialect '{dialect}'", "dialects")
     with within(str(model)):
         what = describe(model)
         need(what == _CONFIG, f"this is {what or 'no text'}, expected {_CONFIG}", FileError)
         need(weights is None or weights.is_file(), f"there is no weights file {weights}", FileError)
-        sections = parse(read_limited(model, MAX_TEXT_BYTES).decode("utf-8", "replace"), str(model))
+        sections = parse(read_text(model), str(model))
         count = len(sections) - 1
-        need(
-            0 < count <= MAX_NODES,
-            f"it has {count} sections besides [net]; 1 to {MAX_NODES} are read",
-            NetworkError,
-        )
-        return _network(sections, model, "" if weights is None else str(weights))
+        rule = f"it has {count} sections besides [net]; 1 to {MAX_NODES} are read"
+        need(0 < count <= MAX_NODES, rule, NetworkError)
+        if weights is not None and dialect is None:
+            dialect = weights_file.fork(weights)
+        return _network(sections, model, "" if weights is None else str(weights), dialect)
 
 
 def fill(network: Network, definitions: Mapping[str, Sequence[Definition]], trace: Trace) -> None:
@@ -58,11 +69,11 @@ def fill(network: Network, definitions: Mapping[str, Sequence[Definition]], trac
     weights_file.fill(network, trace(network, network.nodes, definitions, network.inputs, lenient=True))
 
 
-def _network(sections: list[Section], model: Path, weights: str) -> Network:
+def _network(sections: list[Section], model: Path, weights: str, dialect: str | None) -> Network:
     """Return the network of the sections, of which the first is [net]."""
     network = Network(
         model.stem, "darknet", {}, [], {}, source=str(model), weights=weights, weights_file=".weights",
-        dtype=np.dtype(np.float32),
+        dtype=np.dtype(np.float32), dialect=dialect,
     )  # fmt: skip
     _add_input(network, sections[0])
     registry, counts = Registry.of("darknet"), dict[str, int]()
@@ -75,6 +86,8 @@ def _network(sections: list[Section], model: Path, weights: str) -> Network:
         options = {key: parse_value(text) for key, text in section.options.items()}
         place = layer_place(name, section.type, str(model), section.line)
         with at(place):
+            if "tree" in options:
+                options["tree"] = read_tree(section.options["tree"], model.parent)
             inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i, getattr(cls, "sources", None))]
         if getattr(cls, "reads_image", False):
             inputs.append(_INPUT)
@@ -113,14 +126,20 @@ def _sources(options: dict[str, AttributeValue], index: int, names: tuple[str, .
 
 def _add_input(network: Network, section: Section) -> None:
     """Add the input whose size [net] states, and how images become this input."""
+    options = {name: parse_value(text) for name, text in section.options.items()}
+    names = NET_OPTIONS[:3] if "inputs" not in options or {*NET_OPTIONS[:3]} & {*options} else ("inputs",)
     sizes = []
-    for name in NET_OPTIONS[:3]:
-        size = parse_value(section.options.get(name, ""))
+    for name in names:
+        size = options.get(name)
         with at(f"{network.source}:{section.lines.get(name, section.line)}"):
             rule = f"[net] needs '{name}', an integer of at least 1, got '{section.options.get(name, '')[:40]}'"
             need(type(size) is int and size >= 1, rule, NetworkError)
         sizes.append(int(size) if isinstance(size, int) else 0)
+    rule = f"[net] has inputs={section.options.get('inputs')}, but its sizes make {math.prod(sizes)} values"
+    need(options.get("inputs", math.prod(sizes)) == math.prod(sizes), rule, NetworkError)
     network.inputs[_INPUT] = TensorType((1, *sizes))
+    if len(sizes) == 1:
+        return
     network.preprocess[_INPUT] = Preprocess(scale=1 / 255, source="Darknet: RGB from 0 to 1", gray=sizes[0] == 1)
     network.channel_orders[_INPUT] = "RGB"
     if section.options.get("letter_box", "0") != "0":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from anylayer.errors import FileError, need
+from anylayer.protobuf.text import MAX_TEXT_BYTES, read_limited
 
 _SECTION = re.compile(r"\[([A-Za-z_][A-Za-z_0-9]{0,63})\]")
 _SPACE = re.compile(r"\s+")
-NET_OPTIONS = ("channels", "height", "width", "letter_box")
+NET_OPTIONS = ("channels", "height", "width", "inputs", "letter_box")
 """The options of [net] that are read. Training depends on the others."""
 _NUMBERS = re.compile(r"[-+0-9.eE,]+")
+_CLASS = re.compile(r"\S+(?:\s+(-?\d{1,9}).*)?")
 
 
 @dataclass(slots=True)
@@ -58,8 +61,33 @@ def parse(text: str, file: str) -> list[Section]:
     return sections
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file of limited size."""
+    return read_limited(path, MAX_TEXT_BYTES).decode("utf-8", "replace")
+
+
 def _without_comment(value: str, place: str) -> str:
     """Return numbers without the comment after them. Darknet reads a word together with the comment."""
     bare, mark, _ = value.partition("#")
     need(not mark or _NUMBERS.fullmatch(bare), f"{place}: a comment must have its own line", FileError)
     return bare
+
+
+def read_tree(name: str, folder: Path) -> list[int | float]:
+    """Return the parent of each class, -1 for none. Raise FileError where there is no such file, or for its line.
+
+    name: its path, of which only the last part is used: the file must be beside the .cfg file, in `folder`.
+    """
+    path = folder / re.split(r"[/\\]", name)[-1]
+    rule = f"the tree of classes '{name}' does not exist: put '{path.name}' beside the .cfg file"
+    need(path.is_file(), rule, FileError)
+    parents: list[int | float] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        match = _CLASS.fullmatch(line.strip())
+        if match is None:
+            raise FileError(f"'{line[:40]}' is not a class and its parent", f"{path}:{number}")
+        parents.append(int(match[1] or -1))
+        rule = f"{path}:{number}: the parent {parents[-1]} is not an earlier class"
+        need(-1 <= parents[-1] < number - 1, rule, FileError)
+    need(parents, f"{path}: the tree has no classes", FileError)
+    return parents
