@@ -6,6 +6,7 @@ import importlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,10 @@ def _darknet(folder: Path) -> Iterator[Sample]:
 
 def _mxnet(folder: Path) -> Iterator[Sample]:
     """Yield the recorded networks of one operator."""
-    from tests.layers.mxnet.recorded import recorded
+    from tests.layers.mxnet.recorded import FILES, recorded
 
     types = Registry.of("mxnet").types()
-    for case in (*recorded().values(), *recorded("detection").values()):
+    for case in chain.from_iterable(recorded(file).values() for file in FILES):
         if case.type in types and case.inputs:
             net = case.read(folder)
             for node in net.network.nodes:

@@ -36,13 +36,13 @@ def deformable_convolution(
         tap = np.indices(kernel)[i].reshape(taps, 1, 1) * dilations[i] - pads[i][0]
         points.append(moves[:, :, i] + (tap + np.indices(counts)[i] * strides[i]).astype(x.dtype))
     two = one + one
-    grid = np.stack([(at * two + one) / x.dtype.type(s) - one for at, s in zip(points[::-1], (width, h))], axis=-1)
+    grid = np.stack([(at * two + one) / s - one for at, s in zip(points[::-1], (width, h))], axis=-1)
     samples = ops.grid_sample(
         x.reshape(n * offset_group, c // offset_group, h, width),
         grid.reshape(n * offset_group, taps * counts[0], counts[1], 2), padding="border" if border else "zeros",
     )  # fmt: skip
     if border:
-        inside = [(at >= 0) & (at < x.dtype.type(s)) for at, s in zip(points, (h, width))]
+        inside = [(at >= 0) & (at < s) for at, s in zip(points, (h, width))]
         mask = (inside[0] & inside[1]).astype(x.dtype).reshape(n, offset_group * taps, *counts)
     rows = samples.reshape(n, offset_group, c // offset_group, taps, *counts)
     if mask is not None:

@@ -47,8 +47,10 @@ def network(name, symbol, inputs, weights=None, auxiliary=None, text=None):
     if text is not None:
         symbol = mx.sym.load_json(text)
     arrays = {**inputs, **weights}
-    shapes, _, _ = symbol.infer_shape(**{n: a.shape for n, a in inputs.items()})
-    known = dict(zip(symbol.list_arguments(), shapes))
+    known = {}
+    if not {*symbol.list_arguments()} <= {*arrays}:
+        shapes, _, _ = symbol.infer_shape(**{n: a.shape for n, a in inputs.items()})
+        known = dict(zip(symbol.list_arguments(), shapes))
     args = {
         n: mx.nd.array(arrays[n], dtype=arrays[n].dtype) if n in arrays else mx.nd.zeros(known[n])
         for n in symbol.list_arguments()
@@ -79,7 +81,13 @@ def case(name, inputs, auxiliary=(), **attributes):
         )
         dtype = {} if isinstance(x, Weights) or np.asarray(x).dtype == F else {"dtype": np.asarray(x).dtype}
         variables.append(mx.sym.Variable(f"in{i}", **dtype))
-    homes = {"_contrib_": mx.sym.contrib, "_linalg_": mx.sym.linalg, "_": mx.sym._internal, "": mx.sym}
+    homes = {
+        "_contrib_": mx.sym.contrib,
+        "_linalg_": mx.sym.linalg,
+        "_image_": mx.sym.image,
+        "_": mx.sym._internal,
+        "": mx.sym,
+    }
     prefix = next(
         p for p in homes if kind.startswith(p) and hasattr(homes[p], kind[len(p) :] if len(p) > 1 else kind)
     )

@@ -18,6 +18,7 @@ from tests.engine_names import ALL
 from tests.stored_cases import stored_cases
 
 FOLDER = Path(__file__).parents[2] / "data" / "mxnet"
+FILES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
 @dataclass(frozen=True)

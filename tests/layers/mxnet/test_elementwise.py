@@ -13,12 +13,12 @@ test_operators_match_the_recorded_results = as_recorded(
 test_functions_of_two_match_the_recorded_results = as_recorded(
     *(
         name
-        for names in map(elementwise._names, elementwise._OF_TWO)
+        for names in map(elementwise._names, elementwise.OF_TWO)
         for name in names.split()[:1]
         if name[1:] not in ("plus", "minus", "mul", "div")
     ),
     *(f"elemwise_{name}" for name in ("add", "sub", "mul", "div")),
-    *(f"broadcast_{elementwise._OTHER.get(name, name)}" for name in elementwise._OF_TWO),
-    *(f"_{name}_scalar" for name in elementwise._OF_TWO),
+    *(f"broadcast_{elementwise._OTHER.get(name, name)}" for name in elementwise.OF_TWO),
+    *(f"_{name}_scalar" for name in elementwise.OF_TWO),
     *(f"_r{name}_scalar" for name in elementwise._REVERSED),
 )

@@ -18,7 +18,8 @@ FLAG = attribute("bool", False)
 INT = attribute("int32")
 INTS = attribute("int32", (), repeated=True)
 ANY = attribute("any", None)
-DTYPE = attribute(Enum("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"), "float32")
+DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+DTYPE = attribute(Enum(*DTYPES), "float32")
 SOURCE = "Source: src/operator/{} of MXNet."
 _IGNORED = frozenset(("workspace", "cudnn_tune", "cudnn_off", "num_args", "ctx"))
 """Attributes of memory and devices, and the number of inputs, which the inputs themselves give."""

@@ -34,7 +34,7 @@ def _remainder(a: Array, b: Array) -> Array:
     return np.where(zero, np.zeros((), a.dtype), np.mod(a, np.where(zero, np.ones((), b.dtype), b)))
 
 
-_OF_TWO: dict[str, tuple[str, Function]] = {
+OF_TWO: dict[str, tuple[str, Function]] = {
     "plus": ("a + b", np.add),
     "minus": ("a - b", np.subtract),
     "mul": ("a * b", np.multiply),
@@ -87,7 +87,7 @@ def _number_names(name: str, prefix: str = "") -> str:
     return f"_{prefix}{name}_scalar _{prefix.title()}{name.title().replace('_', '')}Scalar"
 
 
-_TWO = {name: computes(what, _as_inputs(function)) for name, (what, function) in _OF_TWO.items()}
+_TWO = {name: computes(what, _as_inputs(function)) for name, (what, function) in OF_TWO.items()}
 operators(
     {
         **{f"broadcast_{_OTHER.get(name, name)}": entry for name, entry in _TWO.items()},
@@ -106,8 +106,8 @@ operators(
     _need_one_type,
 )
 operators(
-    {_number_names(name): _of_number(*pair) for name, pair in _OF_TWO.items()}
-    | {_number_names(name, "r"): _of_number(what, _OF_TWO[name][1], True) for name, what in _REVERSED.items()}
+    {_number_names(name): _of_number(*pair) for name, pair in OF_TWO.items()}
+    | {_number_names(name, "r"): _of_number(what, OF_TWO[name][1], True) for name, what in _REVERSED.items()}
 )
 
 

@@ -17,7 +17,7 @@ from anylayer.network import Function
 Axes = int | Sequence[int] | None
 
 
-def _over(x: Array, axis: Axes, exclude: bool = False) -> tuple[int, ...]:
+def over(x: Array, axis: Axes, exclude: bool = False) -> tuple[int, ...]:
     """Return the axes of a reduction: `axis`, or the others; all of them where it is None or empty."""
     axes = axes_of([axis] if isinstance(axis, int) else axis or [], len(x.shape))
     rest = [i for i in range(len(x.shape)) if i not in axes]
@@ -31,7 +31,7 @@ def _with_axis(y: Array) -> Array:
 
 def _reduction(what: str, function: Function) -> OperatorType:
     def reduce(x: Array, axis: Axes, exclude: bool, keepdims: bool) -> Array:
-        return _with_axis(function(x, axis=_over(x, axis, exclude), keepdims=keepdims).astype(x.dtype))
+        return _with_axis(function(x, axis=over(x, axis, exclude), keepdims=keepdims).astype(x.dtype))
 
     return row(f"Compute {what} over axes.", reduce, "tensor/broadcast_reduce_op_value.cc",
         "axis names the axes, or with exclude the others; without it, all axes are reduced, to the shape (1,).",
@@ -47,14 +47,14 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
 def _norm(x: Array, ord: int, axis: Axes, keepdims: bool) -> Array:
     need(ord in (1, 2), f"ord must be 1 or 2, got {ord}")
     function, values = (euclidean_norm, x) if ord == 2 else (total, np.abs(x))
-    return _with_axis(function(values, axis=_over(x, axis), keepdims=keepdims))
+    return _with_axis(function(values, axis=over(x, axis), keepdims=keepdims))
 
 
 def _index_of(what: str, function: Function) -> OperatorType:
     def index(x: Array, axis: int | None, keepdims: bool) -> Array:
-        flat, over = along(x, axis)
-        need(flat.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
-        places = _with_axis(function(flat, axis=over, keepdims=keepdims).astype(np.float32))
+        flat, at = along(x, axis)
+        need(flat.shape[at], f"axis {at} of shape {tuple(x.shape)} has size 0; 1 or more is needed")
+        places = _with_axis(function(flat, axis=at, keepdims=keepdims).astype(np.float32))
         return places.reshape((1,) * len(x.shape)) if axis is None and keepdims else places
 
     return row(f"Return the index of the {what} along an axis, or in the flat array, as float32.", index,
@@ -65,12 +65,12 @@ def _index_of(what: str, function: Function) -> OperatorType:
 def _top_k(
     x: Array, *, axis: int | None, k: int, ret_typ: str, is_ascend: bool, dtype: str, outputs: int
 ) -> Array | list[Array]:
-    flat, over = along(x, axis)
-    values, places = ops.top_k(flat, k if k > 0 else flat.shape[over], axis=over, largest=not is_ascend)
+    flat, at = along(x, axis)
+    values, places = ops.top_k(flat, k if k > 0 else flat.shape[at], axis=at, largest=not is_ascend)
     if ret_typ == "mask":
         need(axis is not None, "ret_typ mask with axis=None is not supported")
         marks = np.ones(places.shape, x.dtype)
-        return ops.scatter_elements(np.zeros(flat.shape, x.dtype), places, marks, axis=over)
+        return ops.scatter_elements(np.zeros(flat.shape, x.dtype), places, marks, axis=at)
     both = [values, places.astype(dtype)]
     return {"value": both[:1], "indices": both[1:], "both": both[:outputs]}[ret_typ]
 

@@ -53,7 +53,7 @@ def _adaptive_mean(x: Array, output_size: Sequence[int]) -> Array:
     return adaptive_mean(x, [*output_size, *output_size][:2] or [1, 1])
 
 
-def _pad(x: Array, mode: str, pad_width: Sequence[int], constant_value: float) -> Array:
+def pad(x: Array, mode: str, pad_width: Sequence[int], constant_value: float) -> Array:
     count = 2 * len(x.shape)
     need(len(pad_width) == count and min(pad_width) >= 0, f"pad_width must be {count} numbers of 0 or more")
     pairs = list(zip(pad_width[::2], pad_width[1::2]))
@@ -90,7 +90,7 @@ operators(
             mode=attribute(Enum("size", "like"), "size"), align_corners=attribute("bool", True)),
         "_contrib_AdaptiveAvgPooling2D": row("Compute the mean of output_size windows along height and width.",
             _adaptive_mean, "contrib/adaptive_avg_pooling.cc", output_size=INTS),
-        "Pad pad": row("Pad all axes with a constant, the edge, or a reflection.", _pad, "pad.cc",
+        "Pad pad": row("Pad all axes with a constant, the edge, or a reflection.", pad, "pad.cc",
             "pad_width has the number of cells before and after each axis.", pad_width=INTS,
             mode=attribute(Enum("constant", "edge", "reflect")), constant_value=attribute("double", 0.0)),
         "Crop": row("Crop maps to h_w, or to the size of a second input, at an offset or the center.", _crop,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anylayer.layer import Array, attribute, field, need
-from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape
+from anylayer.layer.arguments import axes_of, axis_of, need_sizes, reshape, same
 from anylayer.layers._arrays import concatenate, count_in_range, split, squeeze, transpose, unsqueeze
 from anylayer.layers._table import of_tensorflow, row
 from anylayer.layers.mxnet._base import ANY, DTYPE, FLAG, INT, INTS, along, any_dtypes, operators
@@ -24,12 +24,18 @@ def _reshape(
         sizes = [-1 if d == 0 else d for d in target_shape]
         return reshape(x, [x.shape[0], *sizes[1:]] if keep_highest else sizes, "target_shape")
     need(shape, "parameter 'shape' is missing")
-    return reshape(x, _target(x.shape, [*shape], -1 if reverse else 1), "shape")
+    need(min(shape) > -5, f"shape has the unknown code {min(shape)}")
+    return reshape_by_codes(x, [*shape], reverse)
+
+
+def reshape_by_codes(x: Array, codes: list[int], reverse: bool) -> Array:
+    """Return an array in the shape that codes state, read from the first or the last on: see _target."""
+    return reshape(x, _target(x.shape, codes, -1 if reverse else 1), "shape")
 
 
 def _target(sizes: Sequence[int], codes: list[int], order: int) -> list[int]:
     """Return the sizes that codes state, read in an order: 0 copies a size, -1 is the rest, -2 copies all further
-    sizes, -3 merges two sizes, and -4 splits one into the two that follow."""
+    sizes, -3 merges two sizes, -4 splits one into the two that follow, and -5 leaves out a size of 1."""
     rest, ahead = [*sizes][::order], codes[::order]
     target: list[int] = []
 
@@ -39,7 +45,7 @@ def _target(sizes: Sequence[int], codes: list[int], order: int) -> list[int]:
 
     while ahead:
         code = ahead.pop(0)
-        need(code >= -4, f"shape has the unknown code {code}")
+        need(code >= -5, f"shape has the unknown code {code}")
         if code == -2:
             target += rest
             rest = []
@@ -48,6 +54,8 @@ def _target(sizes: Sequence[int], codes: list[int], order: int) -> list[int]:
             divisor = max(parts) if -1 in parts else parts[0] * parts[1]
             need(divisor > 0 and whole % divisor == 0, f"shape {codes} splits {whole} into {parts}")
             target += [whole // divisor if part == -1 else part for part in parts]
+        elif code == -5:
+            need(same(next_of(rest), 1), f"shape {codes} leaves out a size of {tuple(sizes)} that is not 1")
         elif code in (0, -3):
             target.append(next_of(rest) * (1 if code == 0 else next_of(rest)))
         else:
@@ -150,14 +158,14 @@ operators(
             shape=INTS, reverse=FLAG, target_shape=INTS, keep_highest=FLAG),
         "reshape_like": row("Reshape to the shape of a second array.",
             lambda x, like: reshape(x, like.shape, "the shape of the second input"), _UNARY),
-        "transpose": row("Permute the axes, or reverse them.",
+        "transpose _np_transpose _npi_transpose": row("Permute the axes, or reverse them.",
             lambda x, axes: transpose(x, axes or range(len(x.shape))[::-1], "axes"), _MATRIX, axes=INTS),
         "SwapAxis swapaxes": row("Swap two axes.",
             lambda x, dim1, dim2: x.swapaxes(*(axis_of(d, len(x.shape)) for d in (dim1, dim2))), "swapaxis.cc",
             dim1=_ZERO, dim2=_ZERO),
         "expand_dims": row("Add an axis of size 1.", lambda x, axis: unsqueeze(x, [axis], "axis"), _MATRIX,
             axis=INT),
-        "squeeze": row("Remove axes of size 1, or all of them.",
+        "squeeze _np_squeeze _npi_squeeze": row("Remove axes of size 1, or all of them.",
             lambda x, axis: squeeze(x, axes_of(_as_list(axis), len(x.shape))), _MATRIX, axis=ANY),
         "slice crop": row("Compute x[begin:end:step, ...] in NumPy's notation.", _slice, _MATRIX,
             begin=attribute("any"), end=attribute("any"), step=ANY),
@@ -183,11 +191,15 @@ operators(
             axis=ANY, size=ANY),
         "broadcast_like": row("Broadcast to the shape of a second array.",
             lambda x, like: _broadcast(x, like.shape), _VALUE),
-        "_zeros": row("Return zeros.", lambda *, shape, dtype: _constant(shape, 0, dtype), _INIT, shape=INTS,
-            dtype=DTYPE),
-        "_ones": row("Return ones.", lambda *, shape, dtype: _constant(shape, 1, dtype), _INIT, shape=INTS,
-            dtype=DTYPE),
-        "_arange": row("Return start, start + step, ... before stop, each `repeat` times.", _arange, _INIT,
+        "_zeros _npi_zeros": row("Return zeros.", lambda *, shape, dtype: _constant(shape, 0, dtype), _INIT,
+            shape=INTS, dtype=DTYPE),
+        "_ones _npi_ones": row("Return ones.", lambda *, shape, dtype: _constant(shape, 1, dtype), _INIT,
+            shape=INTS, dtype=DTYPE),
+        "_full": row("Return an array with one value.",
+            lambda *, shape, value, dtype: _constant(shape, value, dtype), _INIT, shape=INTS,
+            value=attribute("double"), dtype=DTYPE),
+        "_arange _npi_arange": row("Return start, start + step, ... before stop, each `repeat` times.", _arange,
+            _INIT,
             "Without stop, start is the end, and the numbers begin with 0.",
             start=_START, stop=attribute("double", None), infer_range=FLAG, step=_STEP,
             repeat=field(0, "int32", 1, least=1), dtype=DTYPE),

@@ -22,6 +22,8 @@ _HIDDEN = re.compile(r"__\w+__|(\w+_)?(ctx_group|lr_mult|wd_mult|force_mirroring
 _OUTPUT = re.compile(r"(.+)_output(\d*)")
 _MAX_DIGITS = 5  # of the number of an output
 _LONG = re.compile(r"(?<=\d)L$")
+_INNER = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
+_NESTED = re.compile(rf"[(\[]\s*(?:{_INNER.pattern})(?:\s*,\s*(?:{_INNER.pattern}))*\s*,?\s*[)\]]")
 
 Entry = tuple[int, int]
 """An output of a node: the number of the node, and of the output."""
@@ -124,14 +126,17 @@ def _entry(value: object, count: int, what: str) -> Entry:
 def parse_attribute(text: str) -> Value:
     """Return the value of an attribute: as parse_value does, also of a tuple, in which entries may be None.
 
-    >>> [parse_attribute(text) for text in ("(3, 3)", "[2L,]", "(None, 1)", "None", "relu")]
-    [[3, 3], [2], [None, 1], None, 'relu']
+    >>> [parse_attribute(text) for text in ("(3, 3)", "[2L,]", "(None, 1)", "((0, 0), (1, 2))", "None", "relu")]
+    [[3, 3], [2], [None, 1], [[0, 0], [1, 2]], None, 'relu']
     """
     bare = text.strip()
     if bare == "None":
         return None
     if len(bare) < 2 or bare[0] + bare[-1] not in ("()", "[]"):
         return parse_value(bare)
+    if _NESTED.fullmatch(bare):
+        lists: list[object] = [parse_attribute(part) for part in _INNER.findall(bare[1:-1])]
+        return lists
     parts = [_LONG.sub("", part.strip()) for part in bare[1:-1].split(",")]
     if parts[-1] == "":
         parts.pop()
