@@ -222,6 +222,20 @@ def test_gather_out_of_range_raises(engine: str, index: int) -> None:
         run(engine, lambda x, i: x[i], noise(10, 3), np.array([0, index]))
 
 
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("length", [4, -1, 1 << 22])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_length_of_a_reversed_sequence_out_of_range_raises(engine: str, length: int, is_constant: bool) -> None:
+    lengths = np.array([length, 3])
+
+    def reversed_(x: Any, n: Any) -> Any:
+        n = lengths if is_constant else n
+        return record("ReverseSequence", [x, n], x.shape, x.dtype, batch_axis=0, time_axis=1)
+
+    with pytest.raises(EngineError, match=r"out of range of 3 steps|Invalid sequence length"):
+        run(engine, reversed_, noise(2, 3), lengths)
+
+
 def test_numpy_and_engines_refuse_the_same_index(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 

@@ -11,7 +11,7 @@ or written by one of the three writers and verified, or read and run with the in
 
 The command counts files that are correct ("ok"), files that are refused by an AnyLayerError that names a file, and
 faults: "foreign" is another exception, "nofile" a message that names no file, "hung" more than 20 s of processor
-time, "memory" more than 1000 MiB, besides ten times the inputs of a network that is correct, "died" a process
+time, "memory" more than 1000 MiB, besides ten times the values of a network that is correct, "died" a process
 that ended. DIR gets the smallest file of each distinct fault, report.txt with the printed table, and wrapped.txt
 with the messages that only wrap another exception.
 """
@@ -49,8 +49,8 @@ FAULTS = ("foreign", "nofile", "hung", "memory", "died")
 COLUMNS = ("ok", "refused", *FAULTS)
 _MEMORY = 1000
 """MiB that a file may use."""
-_OF_INPUTS = 10
-"""How many times the memory of its inputs a network that is correct may use besides."""
+_OF_VALUES = 10
+"""How many times the memory of its values a network may use besides, unless its file is refused."""
 _SECONDS = 20
 _ACTIONS: tuple[dict[str, Any], ...] = (
     {"engines": [], "write": ["o.onnx"]},
@@ -107,7 +107,8 @@ def verdict(one: Try, found: End) -> str:
     """Return the column of the table for a result."""
     if found.end in ("hung", "died"):
         return found.end
-    if found.peak > _MEMORY + (_OF_INPUTS * found.inputs if found.end == "ok" else 0):
+    is_valid = found.end in ("ok", "EngineError", "ConversionError")
+    if found.peak > _MEMORY + (_OF_VALUES * found.values if is_valid else 0):
         return "memory"
     if found.end == "ok":
         return "ok"

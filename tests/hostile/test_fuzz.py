@@ -134,18 +134,18 @@ def test_report_counts_faults_and_keeps_the_smallest_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("end", "column"),
     [
-        (End("ok", peak=5000.0, inputs=100.0), "memory"),
-        (End("ok", peak=5000.0, inputs=500.0), "ok"),
-        (End("FileError", "m.onnx: too large", peak=5000.0, inputs=500.0), "memory"),
+        (End("ok", peak=5000.0, values=100.0), "memory"),
+        (End("ok", peak=5000.0, values=500.0), "ok"),
+        (End("FileError", "m.onnx: too large", peak=5000.0, values=500.0), "memory"),
     ],
 )
-def test_large_inputs_excuse_the_memory_of_a_correct_network(end: End, column: str) -> None:
+def test_large_values_excuse_the_memory_of_a_correct_network(end: End, column: str) -> None:
     one = fuzz.Try(0, Sample("onnx", {"m.onnx": b""}, "m.onnx"), {"m.onnx": b""}, {"write": []})
     assert fuzz.verdict(one, end) == column
 
 
-def test_trial_reports_the_memory_of_the_inputs(trials: Trials) -> None:
-    assert trials.run(input_(1024, 512) + layer("ReLU"), engines=[]).inputs == 2.0
+def test_trial_reports_the_memory_of_the_values(trials: Trials) -> None:
+    assert trials.run(input_(1024, 512) + layer("ReLU"), engines=[]).values == 4.0
     assert trials.run(input_(*[10**18] * 20) + layer("ReLU"), engines=[]).fine
 
 

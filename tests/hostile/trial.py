@@ -4,8 +4,8 @@
 {"files": {name: base64}, "model": name, "weights": name or null, "options": {...}, "engines": [...], "write":
 [names of files to write]}. To test the limits themselves it is {"sleep": seconds} or {"exit": status}. The answer
 is {"end": "ok" | the error's class, "text": its message, or what inspect refuses, "trace": ..., "seconds":
-processor time, "peak": MiB, "inputs": MiB of the network's inputs}. `Trials` is the other side: it starts the
-process, limits its memory and processor time, and reports what ended it.
+processor time, "peak": MiB that it added, "values": MiB of the network's inputs and of what its layers return}.
+`Trials` is the other side: it starts the process, limits its memory and processor time, and reports what ended it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class End:
     trace: str = ""
     seconds: float = 0.0
     peak: float = 0.0
-    inputs: float = 0.0
+    values: float = 0.0
 
     @property
     def fine(self) -> bool:
@@ -159,7 +159,7 @@ class Trials:
 
 def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
     """Read the job's network, inspect it, and compile it on each engine; if it is small, run it. Return what
-    inspect says about the layers that it refuses. `answer` gets "inputs".
+    inspect says about the layers that it refuses. `answer` gets "values".
     """
     import anylayer
 
@@ -177,7 +177,7 @@ def attempt(job: Mapping[str, Any], answer: dict[str, Any]) -> str:
         (_library if job["kind"] == "library" else _request)(model)
         return ""
     net = anylayer.read(model, Path(weights) if weights else None, **job["options"])
-    answer["inputs"] = _input_size(net)
+    answer["values"] = _size_of_values(net)
     refused, report = "", None
     if job.get("inspect", True):
         report = net.inspect()
@@ -199,6 +199,7 @@ FRAMEWORKS = {
     ".prototxt": "caffe",
     ".cfg": "darknet",
     ".onnx": "onnx",
+    ".tflite": "tflite",
     ".pb": "tensorflow",
     ".pbtxt": "tensorflow",
     ".xml": "openvino",
@@ -229,7 +230,7 @@ def _opencv(model: Path, weights: Path | None, how: str, answer: dict[str, Any])
     from anylayer.opencv.table import FIRST, layouts_of
 
     net = opencv_net(model, weights, how)
-    answer["inputs"] = _input_size(net.net)
+    answer["values"] = _size_of_values(net.net)
     try:
         net.getLayerTypes(), net.getUnconnectedOutLayersNames(), net.dump()
         types = net.net.inputs
@@ -289,9 +290,14 @@ def _request(path: Path) -> None:
         b"".join(response("net", wanted, found)[0])
 
 
-def _input_size(net: Any) -> float:
-    """Return the size of a network's inputs in MiB."""
-    return min(sum(_bytes(t) for t in net.inputs.values()), 2**60) / 2**20
+def _size_of_values(net: Any) -> float:
+    """Return the size of a network's inputs, and of what its layers return, in MiB."""
+    from anylayer.errors import AnyLayerError
+
+    types = [*net.inputs.values()]
+    with contextlib.suppress(AnyLayerError):
+        types += [kind for node in net.inspect().nodes for _, kind in node.outputs]
+    return min(sum(map(_bytes, types)), 2**60) / 2**20
 
 
 def _bytes(value: Any) -> int:
@@ -328,6 +334,7 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     limit = int(start + job.get("limit", 3600)) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     _forget_peak()
+    before = _peak()  # which the last file may have left
     answer: dict[str, Any] = {"end": "ok"}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -340,7 +347,7 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
             shown = "".join(traceback.format_exception(error))[-6000:]
             answer |= {"end": type(error).__name__, "text": str(error)[:3000], "trace": shown}
         os.chdir(ROOT)
-    return {**answer, "seconds": time.process_time() - start, "peak": _peak()}
+    return {**answer, "seconds": time.process_time() - start, "peak": _peak() - before}
 
 
 def _forget_peak() -> None:

@@ -245,6 +245,24 @@ def _indexed_axes(o: Op, data: Value, index: Value) -> list[int]:
     return [*range(first, first + count)] if isinstance(count, int) else []
 
 
+@rule("ReverseSequence", kind="must", targets=("openvino",))
+def _lengths(new: Corrector, o: Op) -> list[Value] | None:
+    """Clip lengths to the size of their axis, and check whether one was longer: OpenVINO writes after the array."""
+    data, lengths = o.inputs
+    if data is None or lengths is None:
+        return None
+    axis, size = o["time_axis"], data.shape[o["time_axis"]]
+    if is_static([size]):
+        if inside(new.interval(1), (0, size)):
+            return None
+        limit = new.constant(np.array(size, np.int64))
+    else:
+        shape = new.step(o, "Shape", [data], (len(data.shape),), np.int64)
+        limit = new.step(o, "Gather", [shape, new.constant(np.array([axis]))], (1,), np.int64, axis=0)
+    ends = new.constant(np.array(0, np.int64)), limit
+    return new.emit(o, o.op, [data, _clip_indices(new, o, lengths, ends, [size], " steps")], **o.attrs)
+
+
 @rule("Tile", kind="must", targets=("openvino",))
 def _tile(new: Corrector, o: Op) -> list[Value] | None:
     """Replace Tile by Expand where the repeats are computed: OpenVINO returns uninitialized memory."""
