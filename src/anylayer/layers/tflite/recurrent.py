@@ -6,8 +6,8 @@ operator, and its last outputs are the following state.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from anylayer.network import Function, Steps
 _EPSILON = np.float32(1e-8)
 _NOTHING = [cast(Array, None)] * 4
 _NAMES = {"TANH": "Tanh", "RELU": "Relu"}
+_DIRECTIONS = ("forward", "reverse")
 _FUNCTIONS: dict[str, Function] = {"TANH": np.tanh, "RELU": ops.relu}
 _Parts = Sequence[Array]
 """Weights in the order of the file, None where the file has none."""
@@ -36,53 +37,64 @@ class _Recurrent(TFLiteLayer):
         steps = self.settings.get("steps", [[None]])[0]
         if steps[0] is not None or not any(steps):
             return None
-        return functools.partial(round_rows, axes=-1, asymmetric=self.asymmetric_quantize_inputs)
+        return partial(round_rows, axes=-1, asymmetric=self.asymmetric_quantize_inputs)
 
 
-def _sequence(x: Array, time_major: bool) -> Array:
-    """Return sequences as (T, B, values), or results of this form as the file has them."""
-    need(len(x.shape) == 3, f"the input must have 3 axes, got shape {tuple(x.shape)}")
-    return x if time_major else x.transpose(1, 0, 2)
+def _over_sequences(run: Function, *numbers: Sequence[int], auxiliary: int = 99) -> Function:
+    """Return the function of an operator over sequences in one direction or in both. numbers: those of the weights
+    of each direction, counted from the first input after x. auxiliary: the number of the first auxiliary input.
+    """
 
+    def function(
+        x: Array, *parts: Array, time_major: bool, rounding: Function | None, merge_outputs: bool = True,
+        **how: object,
+    ) -> Array | list[Array]:  # fmt: skip
+        need(len(x.shape) == 3, f"the input must have 3 axes, got shape {tuple(x.shape)}")
+        need(not any(p is not None for p in parts[auxiliary:]), "an auxiliary input is not supported")
+        x = x if time_major else x.transpose(1, 0, 2)
+        weights = [[parts[i] if i < len(parts) else None for i in some] for some in numbers]
+        both = [run(x, w, w is not weights[0], rounding, **how) for w in weights]
+        both = [y if time_major else y.transpose(1, 0, 2) for y in both]
+        return np.concatenate(both, axis=-1) if merge_outputs else both
 
-def _outputs_of(parts: list[Array], time_major: bool, merge_outputs: bool) -> Array | list[Array]:
-    both = [_sequence(y, time_major) for y in parts]
-    return np.concatenate(both, axis=-1) if merge_outputs else both
+    return function
 
 
 def _lstm(
-    x: Array,
-    parts: _Parts,
-    activation: str,
-    limits: tuple[float, float],
-    rounding: Function | None,
-    back: bool = False,
-) -> Array:
+    x: Array, parts: _Parts, back: bool, rounding: Function | None, *, fused_activation_function: str,
+    cell_clip: float, proj_clip: float, diagonal_recurrent_tensors: bool = False,
+) -> Array:  # fmt: skip
     """Return the outputs (T, B, H) of an LSTM in one direction. parts: the weights in the order of the file."""
+    need(not diagonal_recurrent_tensors, "diagonal recurrent weights are not supported")
     w, r, b, norms, peepholes = gates = _gates(parts)
     is_plain = parts[15] is None and rounding is None and not any(v is not None for v in norms)
-    if is_plain and not 0 < limits[0] < x.shape[0]:
+    if is_plain and not 0 < cell_clip < x.shape[0]:
         order = (0, 3, 1, 2)  # ONNX has the gates i, o, f, c
         weights, again, bias = (np.concatenate([v[i] for i in order])[None] for v in (w, r, b))
         bias = np.concatenate([bias, np.zeros_like(bias)], axis=1)
         peep = None if peepholes[1] is None else np.concatenate([peepholes[i] for i in (0, 2, 1)])[None]
-        names, size = ["Sigmoid", _NAMES[activation], _NAMES[activation]], w[1].shape[0]
-        direction = "reverse" if back else "forward"
-        how = {"hidden_size": size, "direction": direction, "activations": names}
-        y: Array = ops.lstm(x, weights, again, bias, peepholes=peep, **how)[0][:, 0]
+        names = ["Sigmoid", *[_NAMES[fused_activation_function]] * 2]
+        size, direction = w[1].shape[0], _DIRECTIONS[back]
+        y: Array = ops.lstm(
+            x, weights, again, bias, peepholes=peep, hidden_size=size, direction=direction, activations=names
+        )[0][:, 0]
         return y
-    h = np.zeros((x.shape[1], r[1].shape[1]), x.dtype)
-    c = np.zeros((x.shape[1], w[1].shape[0]), x.dtype)
-    outputs = []
+    how = gates, parts[15:17], fused_activation_function, (cell_clip, proj_clip), rounding
+    return _scan(lambda x, h, c: _lstm_step(x, h, c, *how), x, back, r[1].shape[1], w[1].shape[0])
+
+
+def _scan(step: Function, x: Array, back: bool, *sizes: int) -> Array:
+    """Return the first state after each step, where the states have these sizes and are zero before."""
+    states, outputs = [np.zeros((x.shape[1], size), x.dtype) for size in sizes], []
     for t in range(x.shape[0])[:: -1 if back else 1]:
-        h, c = _lstm_step(x[t], h, c, gates, parts[15:17], activation, limits, rounding)
-        outputs.append(h)
+        states = step(x[t], *states)
+        outputs.append(states[0])
     return np.stack(outputs[:: -1 if back else 1])
 
 
 def _gates(parts: _Parts) -> tuple[list[Array], ...]:
     """Return the weights of the input, of the output, the biases, norms, and peepholes of the gates i, f, c, o."""
-    w, r, b, norms = ([*parts[i : i + 4]] for i in (0, 4, 11, 17))
+    w, r, b, norms = ([*parts[i : i + 4], *_NOTHING][:4] for i in (0, 4, 11, 17))
     peepholes = [*parts[8:11]]
     need(all(v is not None for v in (*w[1:], *r[1:], *b[1:])), "a weight of a gate is absent")
     if w[0] is None:  # the input gate is 1 - f: its argument is that of f, negated
@@ -120,35 +132,13 @@ def _lstm_step(
     return h, c
 
 
-def _unidirectional_lstm(
-    x: Array, *parts: Array, time_major: bool, fused_activation_function: str,
-    diagonal_recurrent_tensors: bool, rounding: Function | None, cell_clip: float, proj_clip: float,
-) -> Array:  # fmt: skip
-    need(not diagonal_recurrent_tensors, "diagonal recurrent weights are not supported")
-    padded = [*parts[:17], *parts[19:], *_NOTHING]
-    limits = cell_clip, proj_clip
-    y = _lstm(_sequence(x, time_major), padded, fused_activation_function, limits, rounding)
-    return _sequence(y, time_major)
-
-
-def _bidirectional_lstm(
-    x: Array, *parts: Array, time_major: bool, merge_outputs: bool, fused_activation_function: str,
-    rounding: Function | None, cell_clip: float, proj_clip: float,
-) -> Array | list[Array]:  # fmt: skip
-    need(not any(p is not None for p in parts[38:]), "an auxiliary input is not supported")
-    x, limits = _sequence(x, time_major), (cell_clip, proj_clip)
-    weights = [[*parts[i : i + 17], *_NOTHING] for i in (0, 17)]
-    both = [_lstm(x, w, fused_activation_function, limits, rounding, w is weights[1]) for w in weights]
-    return _outputs_of(both, time_major, merge_outputs)
-
-
 def _one_lstm(
     x: Array, *parts: Array, kernel_type: int, fused_activation_function: str, cell_clip: float, proj_clip: float,
     rounding: Function | None,
 ) -> list[Array]:  # fmt: skip
     if kernel_type == 0:
         need(len(parts) in (19, 23), f"it has {len(parts) + 1} inputs, expected 20 or 24")
-        gates, (h, c), limits = _gates([*parts[:17], *parts[19:], *_NOTHING]), parts[17:19], (cell_clip, proj_clip)
+        gates, (h, c), limits = _gates([*parts[:17], *parts[19:]]), parts[17:19], (cell_clip, proj_clip)
         h, c = _lstm_step(x, h, c, gates, parts[15:17], fused_activation_function, limits, rounding)
         return [h, h, c]
     need(len(parts) == 4 and fused_activation_function == "TANH", "its weights are not those of a basic kernel")
@@ -161,48 +151,25 @@ def _one_lstm(
 
 
 def _rnn(
-    x: Array, parts: _Parts, activation: str, direction: str = "forward", *, rounding: Function | None
+    x: Array, parts: _Parts, back: bool, rounding: Function | None, *, fused_activation_function: str
 ) -> Array:
-    w, r, b = parts[:3]
+    w, r, b = parts
     need(w is not None and r is not None and b is not None, "a weight is absent")
-    if rounding is not None:
-        h, outputs, order = np.zeros((x.shape[1], w.shape[0]), x.dtype), [], 1 if direction == "forward" else -1
-        for t in range(x.shape[0])[::order]:
-            h = _one_rnn(x[t], w, r, b, h, fused_activation_function=activation, rounding=rounding)[0]
-            outputs.append(h)
-        return np.stack(outputs[::order])
-    bias = np.concatenate([b, np.zeros_like(b)])[None]
-    names, size = [_NAMES[activation]], w.shape[0]
-    y = ops.rnn(x, w[None], r[None], bias, hidden_size=size, direction=direction, activations=names)
-    return y[0][:, 0]
+    if rounding is None:
+        bias = np.concatenate([b, np.zeros_like(b)])[None]
+        size, direction, names = w.shape[0], _DIRECTIONS[back], [_NAMES[fused_activation_function]]
+        y = ops.rnn(x, w[None], r[None], bias, hidden_size=size, direction=direction, activations=names)
+        return y[0][:, 0]
+    how = partial(_rnn_step, fused_activation_function=fused_activation_function, rounding=rounding)
+    return _scan(lambda x, h: how(x, w, r, b, h)[:1], x, back, w.shape[0])
 
 
-def _one_rnn(
+def _rnn_step(
     x: Array, w: Array, r: Array, b: Array, h: Array, *, fused_activation_function: str, rounding: Function | None
 ) -> list[Array]:
     x, h = (x, h) if rounding is None else (rounding(x), rounding(h))
     h = _FUNCTIONS[fused_activation_function](x @ w.T + h @ r.T + b)
     return [h, h]
-
-
-def _unidirectional_rnn(
-    x: Array, *parts: Array, time_major: bool, fused_activation_function: str, rounding: Function | None
-) -> Array:
-    x = _sequence(x, time_major)
-    return _sequence(_rnn(x, parts, fused_activation_function, rounding=rounding), time_major)
-
-
-def _bidirectional_rnn(
-    x: Array, *parts: Array, time_major: bool, merge_outputs: bool, fused_activation_function: str,
-    rounding: Function | None,
-) -> Array | list[Array]:  # fmt: skip
-    need(not any(p is not None for p in parts[8:]), "an auxiliary input is not supported")
-    x = _sequence(x, time_major)
-    both = [
-        _rnn(x, parts[i : i + 3], fused_activation_function, how, rounding=rounding)
-        for i, how in ((0, "forward"), (4, "reverse"))
-    ]
-    return _outputs_of(both, time_major, merge_outputs)
 
 
 def _svdf(
@@ -236,16 +203,18 @@ operators(
     "The input and the output are (B, T, values), or (T, B, values) with time_major. The states are zero before\n"
     f"    each run.\n    {SOURCE}",
     {
-        "UNIDIRECTIONAL_SEQUENCE_LSTM": row("Run an LSTM over sequences.", _unidirectional_lstm, "lstm_eval",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM": row("Run an LSTM over sequences.",
+            _over_sequences(_lstm, [*range(17), *range(19, 23)]), "lstm_eval",
             "The inputs decide on peepholes, projection, layer normalization and an input gate.",
             diagonal_recurrent_tensors=attribute("bool", False), **_HOW, **_LIMITS),
         "BIDIRECTIONAL_SEQUENCE_LSTM": row("Run two LSTMs over sequences, one of them backwards.",
-            _bidirectional_lstm, "lstm_eval", "There are two outputs, or one with merge_outputs.",
+            _over_sequences(_lstm, range(17), range(17, 34), auxiliary=38), "lstm_eval",
+            "There are two outputs, or one with merge_outputs.",
             **_BOTH, **_LIMITS),
-        "UNIDIRECTIONAL_SEQUENCE_RNN": row("Compute h = f(x w + h r + b) over sequences.", _unidirectional_rnn,
-            "unidirectional_sequence_rnn", **_HOW),
+        "UNIDIRECTIONAL_SEQUENCE_RNN": row("Compute h = f(x w + h r + b) over sequences.",
+            _over_sequences(_rnn, range(3)), "unidirectional_sequence_rnn", **_HOW),
         "BIDIRECTIONAL_SEQUENCE_RNN": row("Compute h = f(x w + h r + b) over sequences in both directions.",
-            _bidirectional_rnn, "bidirectional_sequence_rnn",
+            _over_sequences(_rnn, range(3), range(4, 7), auxiliary=8), "bidirectional_sequence_rnn",
             "There are two outputs, or one with merge_outputs.", **_BOTH),
     },
     check=_need_reals,
@@ -257,7 +226,7 @@ operators(
         "LSTM": row("Compute one step of an LSTM.", _one_lstm, "lstm_eval",
             "With kernel_type=1 the state is given by the network, not by variables.",
             kernel_type=attribute("int32", 0), **_ACTIVATION, **_LIMITS),
-        "RNN": row("Compute h = f(x w + h r + b).", _one_rnn, "basic_rnn", **_ACTIVATION),
+        "RNN": row("Compute h = f(x w + h r + b).", _rnn_step, "basic_rnn", **_ACTIVATION),
         "SVDF": row("Filter the features of the last inputs over time, and add `rank` of them.", _svdf, "svdf",
             "The state (B, filters * memory) has the last features of each filter, the oldest first.",
             rank=attribute("int32"), fused_activation_function=ACTIVATION),
