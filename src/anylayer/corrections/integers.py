@@ -247,7 +247,7 @@ def _indexed_axes(o: Op, data: Value, index: Value) -> list[int]:
 
 @rule("ReverseSequence", kind="must", targets=("openvino",))
 def _lengths(new: Corrector, o: Op) -> list[Value] | None:
-    """Clip lengths to the size of their axis, and check whether one was longer: OpenVINO writes behind it."""
+    """Clip lengths to the size of their axis, and check whether one is too long: OpenVINO writes past the end."""
     data, lengths = o.inputs
     if data is None or lengths is None:
         return None
