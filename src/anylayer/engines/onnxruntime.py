@@ -48,7 +48,7 @@ def _products(graph: Graph) -> dict[Value, int]:
     """Return the constants that only matrix products read, with the largest number of rows multiplied by each.
 
     Their data can be shared with the session. The optimizer replaces other constants (to reorder weights of
-    convolutions, to fold) and keeps its own copies. A dynamic number of rows counts as 2.
+    convolutions, to fold products of constants) and keeps its own copies. A dynamic number of rows counts as 2.
     """
     other: set[Value] = set()
     rows: dict[Value, int] = {}
@@ -58,7 +58,7 @@ def _products(graph: Graph) -> dict[Value, int]:
                 continue
             left = op.inputs[0]
             is_product = op.op == "MatMul" or (op.op == "Gemm" and not op["transA"])
-            if is_product and i == 1 and left is not None:
+            if is_product and i == 1 and left is not None and left.const is None:
                 dims = list(left.shape[:-1])
                 count = math.prod(dims) if all(isinstance(d, int) for d in dims) else 2
                 rows[value] = max(rows.get(value, 0), count)

@@ -198,27 +198,18 @@ for size, stride in ((2, 2), (3, 1), (3, 2)):
     shape = (8, (6 - 1) // stride + 1, (8 - 1) // stride + 1)
     case(f"maxpool {size} {stride}", MAP, f"[maxpool]\nsize={size}\nstride={stride}\n", (), shape)
 case("upsample scale", MAP, "[upsample]\nstride=2\nscale=3\n", (), (8, 12, 16))
+case("reorg extra", MAP, "[reorg]\nextra=2\nstride=1\n", (), (386,))
 case("reorg", MAP, "[reorg]\nstride=2\n", (), (32, 3, 4))
 case("dropout", MAP, conv(filters=8) + "[dropout]\nprobability=.5\n", convolution(8, 8, 3, 88), MAP)
 case("route", MAP, conv(filters=3) + "[route]\nlayers=-1,0\n", convolution(3, 8, 3, 91), (6, 6, 8))
 case("shortcut", MAP, conv(filters=8) + conv(filters=8) + "[shortcut]\nfrom=-2\nactivation=leaky\n",
      [*convolution(8, 8, 3, 92), *convolution(8, 8, 3, 93)], MAP)  # fmt: skip
-for name in [
-    "logistic",
-    "loggy",
-    "relu",
-    "elu",
-    "selu",
-    "relie",
-    "ramp",
-    "linear",
-    "tanh",
-    "plse",
-    "leaky",
-    "stair",
-    "hardtan",
-    "lhtan",
-]:
+smaller = conv(filters=4).replace("stride=1", "stride=2")
+weights = [*convolution(6, 8, 3, 94), *convolution(4, 6, 3, 95)]
+sections = conv(filters=6) + smaller + "[shortcut]\nfrom=-2\nactivation=leaky\n"
+case("shortcut of a larger map", MAP, sections, weights, (4, 3, 4))
+NAMES = "logistic loggy relu elu selu relie ramp linear tanh plse leaky stair hardtan lhtan"
+for name in NAMES.split():
     x = noise(1, *MAP, seed=21, scale=4)
     case(f"activation {name}", MAP, f"[activation]\nactivation={name}\n", (), MAP, x=x)
 

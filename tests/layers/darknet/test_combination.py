@@ -20,8 +20,17 @@ test_group_exists = refuses(SAME + "[route]\nlayers=0\ngroups=2\ngroup_id=2\n", 
 test_routes_of_other_sizes_are_refused = refuses(
     SAME + POOL + "[route]\nlayers=0,1\n", "maps of 6x8 and 3x4 cannot be concatenated"
 )
-test_shortcut_of_another_size_is_refused = refuses(
-    SAME + POOL + "[shortcut]\nfrom=0\nactivation=linear\n", "maps of different sizes are not supported"
+test_shortcut_of_a_smaller_map_is_refused = refuses(
+    SAME + POOL + "[upsample]\nstride=2\n[shortcut]\nfrom=1\nactivation=linear\n",
+    "adds maps of 6x8 and 3x4; a map n times as large can be added",
+)
+test_shortcut_of_another_shape_is_refused = refuses(
+    SAME + "[crop]\ncrop_width=4\ncrop_height=2\n[shortcut]\nfrom=0\nactivation=linear\n",
+    "adds maps of 2x4 and 6x8; a map n times as large can be added",
+)
+test_shortcut_of_values_is_refused = refuses(
+    SAME + "[connected]\noutput=3\nactivation=linear\n[shortcut]\nfrom=0\nactivation=linear\n",
+    "adds maps of  and 6x8",
 )
 test_factors_of_a_shortcut_are_refused = refuses(
     2 * SAME + "[shortcut]\nfrom=0\nalpha=2\nactivation=linear\n", "alpha=2 is not supported, only alpha=1"

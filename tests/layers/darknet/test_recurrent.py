@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import anylayer
+from anylayer.testing import assert_same
+from tests.engine_names import ALL
 
 from .recorded import as_recorded, recorded, refuses
 
@@ -37,3 +40,16 @@ def test_options_tell_the_program(name: str, tmp_path: Path) -> None:
 def test_every_dialect_of_a_section_is_recorded() -> None:
     dialects = {(c.name.split()[0], c.dialect) for c in recorded().values() if c.dialect}
     assert dialects >= {(name, d) for name in ("rnn", "gru", "lstm", "crnn") for d in ("pjreddie", "alexeyab")}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_first_state_meets_large_weights(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "net.cfg").write_text("[net]\ninputs=200\n[rnn]\noutput=200\nactivation=linear\n")
+    net = anylayer.read(tmp_path / "net.cfg").fill(1)
+    x = np.random.default_rng(2).random((2, 200), np.float32)
+    b0, w0, b1, w1, b2, w2 = net.network.nodes[0].blobs
+    first = x[:1] @ w0.T + b0 + b1
+    second = x[1:] @ w0.T + b0 + first @ w1.T + b1
+    expected = np.concatenate([first, second]) @ w2.T + b2
+    got = net.compile(engine, threads=1, shapes={"data": x.shape})({"data": x})["rnn_0"]
+    assert_same(got, expected, tolerance=1e-4)

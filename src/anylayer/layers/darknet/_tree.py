@@ -24,7 +24,11 @@ def scores_of_best(x: Array, parents: Sequence[int], threshold: float) -> Array:
     is selected while the product of the probabilities on the way exceeds the threshold; the best root is always.
     Source: pjreddie/darknet src/tree.c hierarchy_predictions, hierarchy_top_prediction.
     """
-    levels, rows = _levels(parents)
+    classes, depths = np.asarray(parents), np.zeros(len(parents), np.int64)
+    for i, parent in enumerate(parents):
+        depths[i] = 0 if parent < 0 else depths[parent] + 1
+    levels = [np.flatnonzero(depths == depth) for depth in range(depths.max() + 1)]
+    rows = [np.searchsorted(before, classes[level]) for before, level in pairwise(levels)]
     in_file = np.argsort(np.concatenate(levels))
     shares = softmax_of_groups(x, parents)
     parts = [shares[..., levels[0]]]
@@ -62,13 +66,3 @@ def _by_groups(x: Array, parents: Sequence[int], function: Function) -> Array:
         order.append(members.ravel())
     y: Array = np.concatenate(parts, axis=-1)[..., np.argsort(np.concatenate(order))]
     return y
-
-
-def _levels(parents: Sequence[int]) -> tuple[list[Array], list[Array]]:
-    """Return the classes of each level, and from the second on the places of their parents in the level before."""
-    depths = np.zeros(len(parents), np.int64)
-    for i, parent in enumerate(parents):
-        depths[i] = 0 if parent < 0 else depths[parent] + 1
-    levels = [np.flatnonzero(depths == depth) for depth in range(depths.max() + 1)]
-    classes = np.asarray(parents)
-    return levels, [np.searchsorted(before, classes[level]) for before, level in pairwise(levels)]

@@ -41,10 +41,11 @@ def _planes(*xs: Array) -> str:
 class Shortcut(DarknetLayer):
     """Add the results of the sections `from` to the section's input, weighted with `weights_type`.
 
-    (N, C, H, W) and maps of the same size to (N, C, H, W). A map with fewer channels is added to the first ones,
-    and of a map with more channels the first ones are added. The file has a weight for each input (per_feature,
-    per_layer), or one for each channel of each input (per_channel). `weights_normalization` makes them shares of
-    their sum plus 1e-4. OpenCV ignores all weights, and every source but the first.
+    (N, C, H, W) and maps of the same size to (N, C, H, W). Of a map n times as large, every n-th pixel is added,
+    except in the fork. A map with fewer channels is added to the first ones, and of a map with more channels the
+    first ones are added. The file has a weight for each input (per_feature, per_layer), or one for each channel of
+    each input (per_channel). `weights_normalization` makes them shares of their sum plus 1e-4. OpenCV ignores all
+    weights, and every source but the first.
     Source: AlexeyAB/darknet src/shortcut_layer.c, src/blas.c shortcut_multilayer_cpu.
     """
 
@@ -59,12 +60,7 @@ class Shortcut(DarknetLayer):
     activation: str = attribute(ACTIVATION, "linear", doc="the function that is applied")
 
     def forward(self, x: Array, *others: Array) -> Array:
-        for other in others:
-            need(
-                tuple(other.shape[2:]) == tuple(x.shape[2:]) and len(other.shape) == len(x.shape),
-                f"adds maps of {_planes(x, other)}; maps of different sizes are not supported",
-            )
-        maps = [x, *(_with_channels(other, x.shape[1]) for other in others)]
+        maps = [x, *(_with_channels(self._in_size_of(other, x), x.shape[1]) for other in others)]
         if self.weights_type != "none":
             size = x.shape[1] if self.weights_type == "per_channel" else 1
             shares = self._shares(self.blob(0, (len(maps), size)))
@@ -73,6 +69,16 @@ class Shortcut(DarknetLayer):
         for other in maps[1:]:
             y = y + other
         return ACTIVATIONS[self.activation](y)
+
+    def _in_size_of(self, other: Array, x: Array) -> Array:
+        """Return a map in the size of x (pjreddie/darknet src/blas.c shortcut_cpu)."""
+        (size, target), rank = (tuple(m.shape[2:]) for m in (other, x)), len(x.shape)
+        if size == target and rank == len(other.shape):
+            return other
+        step = size[0] // target[0] if self.dialect != "alexeyab" and rank == len(other.shape) == 4 else 0
+        is_multiple = step > 0 and size == tuple(step * d for d in target)
+        need(is_multiple, f"adds maps of {_planes(x, other)}; a map n times as large can be added")
+        return other[:, :, ::step, ::step]
 
     def _shares(self, weights: Array) -> Array:
         kind = self.weights_normalization

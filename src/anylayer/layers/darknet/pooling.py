@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import ClassVar
+
 import numpy as np
 
 from anylayer import ops
@@ -15,6 +18,7 @@ from anylayer.network import Function
 class Pool(DarknetLayer):
     """A section that reduces windows of a map. Half of the padding, rounded down, lies before the map."""
 
+    function: ClassVar[Function]
     ignored = r"maxpool_zero_nonmax"
     neutral = {"maxpool_depth": 0, "antialiasing": 0, "out_channels": 1}
     size: int = field(0, "int32", least=1, doc="height and width of a window")
@@ -23,14 +27,13 @@ class Pool(DarknetLayer):
     stride_y: int = field(0, "int32", 0, least=0, doc="the stride along the height; 0 for `stride`")
     padding: int = attribute("int32", -1, doc="cells of padding along an axis in all; by default size - 1")
 
-    def reduce(self, x: Array, function: Function) -> Array:
-        """Return what a function, such as ops.max_pool, computes from each window."""
+    def forward(self, x: Array) -> Array:
         plane_of(x)
         need(self.padding >= 0 or not self.has("padding"), f"padding must be at least 0, got {self.padding}")
         padding = self.padding if self.has("padding") else self.size - 1
         before, after = padding // 2, padding - padding // 2
         strides = (self.stride_y or self.stride, self.stride_x or self.stride)
-        y: Array = function(x, self.size, strides=strides, pads=(before, before, after, after))
+        y: Array = self.function(x, self.size, strides=strides, pads=(before, before, after, after))
         return y
 
 
@@ -45,9 +48,7 @@ class MaxPool(Pool):
     """
 
     prefix = "pool"
-
-    def forward(self, x: Array) -> Array:
-        return self.reduce(x, ops.max_pool)
+    function = staticmethod(ops.max_pool)
 
 
 @layer("local_avg")
@@ -59,8 +60,7 @@ class LocalAvgPool(Pool):
     Source: AlexeyAB/darknet src/maxpool_layer.c forward_local_avgpool_layer.
     """
 
-    def forward(self, x: Array) -> Array:
-        return self.reduce(x, ops.average_pool)
+    function = staticmethod(ops.average_pool)
 
 
 @layer("avg")
@@ -120,14 +120,18 @@ class Upsample(DarknetLayer):
 class Reorg(DarknetLayer):
     """Move pixels into channels in the order of Darknet, which first reads the input as a wider map.
 
-    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`.
-    Source: AlexeyAB/darknet src/reorg_old_layer.c; opencv modules/dnn/src/layers/reorg_layer.cpp.
+    (N, C, H, W) to (N, C * s * s, H / s, W / s) with s = `stride`, or with `extra` to all values and zeros after
+    them.
+    Source: AlexeyAB/darknet src/reorg_old_layer.c; pjreddie/darknet src/reorg_layer.c (executed).
     """
 
-    neutral = {"reverse": 0}
+    neutral = {"reverse": 0, "flatten": 0}
     stride: int = field(0, "int32", least=1, doc="side of the blocks of pixels")
+    extra: int = field(0, "int32", 0, least=0, most=1 << 20, doc="number of zeros after the values")
 
     def forward(self, x: Array) -> Array:
+        if self.extra:
+            return np.pad(x.reshape(x.shape[0], math.prod(x.shape[1:])), ((0, 0), (0, self.extra)))
         return darknet_order(x, self.stride)
 
 

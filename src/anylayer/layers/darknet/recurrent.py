@@ -55,11 +55,7 @@ class Simple(Recurrent):
     shortcut: bool = attribute("bool", False, doc="whether the last state is added to the next one")
 
     def run(self, x: Array, multiply: Function, *shapes: tuple[int, ...], of_state: str = "") -> Array:
-        """Return the outputs of all steps.
-
-        shapes: those of the weights of the input, the state and the output. of_state: the function of the product
-        of the state; "" for `activation`.
-        """
+        """Return the outputs of all steps. shapes: those of the weights. of_state: the function of U s, or ""."""
         parts = self.products(dict(zip(("the input", "the state", "the output"), shapes)))
         function = ACTIVATIONS[self.activation]
         inputs = function(multiply(x, *parts["the input"]))
