@@ -97,7 +97,7 @@ def test_failure_is_shown_as_a_failure(
 
 def test_every_package_is_pinned_with_its_hash() -> None:
     rows = [r for r in gallery.REQUIREMENTS.read_text().splitlines() if not r.startswith("#")]
-    pins = [re.fullmatch(r"([\w-]+)==[\d.]+ ( --hash=sha256:[0-9a-f]{64})+", row) for row in rows]
+    pins = [re.fullmatch(r"([\w-]+)==[\d.]+( --hash=sha256:[0-9a-f]{64})+", row) for row in rows]
     runtimes = {"opencv-python-headless", "ai-edge-litert"}
     assert {pin and pin[1] for pin in pins} == {m.package for m in MODELS.values()} | runtimes
     (demo,) = (r for r in (ROOT / "examples/hed/weights.txt").read_text().splitlines() if not r.startswith("#"))
