@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "convert": _RUN,
     "inspect": _RUN,
     "api": {*_RUN, "convert", "inspect", "function_nodes"},
-    "function_nodes": {*_CORE},
+    "function_nodes": {*_CORE, "compile"},
     "export": {*_RUN, "convert", "inspect", "function_nodes", "api"},
     "identify": {"inspect", "api"},
     "diff": {"inspect", "api"},

@@ -320,3 +320,27 @@ def test_open_sizes_are_given_by_keywords(tmp_path: Path, function: Callable[...
     anylayer.export(function, ((5, 4), "float32"), path=tmp_path / "f.onnx", shapes={"x": ("N", 4)})
     x = np.random.default_rng(1).random((7, 4), np.float32)
     np.testing.assert_allclose(run(tmp_path / "f.onnx", x=x)["output"], function(x), atol=1e-5)
+
+
+def best_of_each_class(boxes: Any, scores: Any) -> Any:
+    """Return the boxes of each class, and None if there are none, as post-processing of detectors does."""
+    parts = []
+    for c in range(scores.shape[1]):
+        sure = scores[:, c] > 0.5
+        if sure.sum() == 0:
+            continue
+        parts.append(boxes[sure])
+    if len(parts) == 0:
+        return None
+    return np.concatenate(parts, 0)
+
+
+def test_more_questions_than_paths_are_exported(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    boxes, scores = random.random((6, 4)).astype(np.float32), random.random((6, 8)).astype(np.float32)
+    anylayer.export(best_of_each_class, boxes, scores, path=tmp_path / "f.onnx")
+    for share in (1, 0.6, 0):
+        some = scores * np.float32(share)
+        (y,) = run(tmp_path / "f.onnx", boxes=boxes, scores=some).values()
+        want = best_of_each_class(boxes, some)
+        np.testing.assert_array_equal(y, np.zeros((0, 4)) if want is None else want)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer.compile.selections import trace_with_selections
 from anylayer.errors import (
     AnyLayerError,
     InputError,
@@ -143,7 +144,7 @@ def _layer(function: Function, name: str, types: Sequence[TensorType]) -> tuple[
             graph = traced()
         except SizeDependsOnData:
             with symbolic_trace({}, turn=0):
-                graph = traced()
+                graph = trace_with_selections(lambda _: traced(), types)
     except TraceError as error:
         raise _own_error(instance.forward, types, error) or error from error.__cause__
     names = list(results.names)

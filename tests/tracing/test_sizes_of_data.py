@@ -53,6 +53,12 @@ def slices_of_a_selection(b: Array, s: Array) -> Any:
 
 
 @case
+def slices_without_elements(b: Array, s: Array) -> Any:
+    x = s[:0]
+    return x[np.count_nonzero(x < 0.25) :], b[int(x.sum()) :]
+
+
+@case
 def written_slices(b: Array, s: Array) -> Any:
     k = np.count_nonzero(s > 0.3)
     y, z = np.zeros_like(s), b.copy()

@@ -231,6 +231,8 @@ def counted_size(k: Any, most: Any, mask: Value | None = None) -> Any:
 
     mask: the mask whose true elements it counts.
     """
+    if is_constant(k):  # the bound of a slice of an array without elements
+        return int(k)
     n = count_of(k if mask is None else TracedArray(k._graph, mask), most)
     if is_symbolic(n):
         end: Any = cast(k._resolved(), I8)

@@ -171,6 +171,8 @@ class GrownList(Growing):
             self.add(rows, mask, element)
 
     def append(self, x: object) -> None:
+        if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
+            x = selected(x)
         is_sized = type(x) is TracedArray and bool(x.ndim) and depends_on_data(x.shape[0])
         if type(x) is not TracedArray or not is_sized or (self.entries and not self.present):
             super().append(x)
