@@ -278,6 +278,11 @@ class Network:
     sizes: ChecksSizes | None = None
     weights_file: str = "weights file"
 
+    @property
+    def files(self) -> str:
+        """The arguments of a command that name the network's files."""
+        return " ".join(filter(None, (self.source, self.weights)))
+
     def input_dtype(self, name: str) -> DType:
         """Return the dtype of an input, also of one whose type is None."""
         kind = self.inputs[name]

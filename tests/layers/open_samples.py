@@ -110,7 +110,8 @@ def _mxnet(folder: Path) -> Iterator[Sample]:
 
     types = Registry.of("mxnet").types()
     for case in chain.from_iterable(recorded(file).values() for file in FILES):
-        if case.type in types and case.inputs:
+        channels_last = b'HWC"' in case.symbol  # whose last size is that of the weights
+        if case.type in types and case.inputs and not channels_last:
             net = case.read(folder)
             for node in net.network.nodes:
                 node.blobs = [np.array(blob) for blob in node.blobs]  # the file that is mapped is written again

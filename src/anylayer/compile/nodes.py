@@ -88,7 +88,7 @@ def unknown_layers(
     stop = "" if listed.endswith("?") else "."
     others = f" You define, and no layer has: {', '.join(map(repr, unused))}." if unused else ""
     option = wording("layers=['layers.py']", "-l layers.py")
-    remedy = f"To define them: anylayer stub -o layers.py {network.source}, then {option}"
+    remedy = f"To define them: anylayer stub -o layers.py {network.files}, then {option}"
     raise UnknownLayers(f"{listed}{stop}{others} {remedy}", network.source, types=by_type)
 
 

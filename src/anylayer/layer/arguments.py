@@ -290,14 +290,14 @@ def pooled_sizes(
     return counts
 
 
-def channels_first(x: Any, data_format: str) -> Any:
+def channels_first(x: Array, data_format: str) -> Array:
     """Return `x`, whose axes have the order `data_format`, as (N, C, ...)."""
     if _is_channels_first(data_format):
         return x
     return x.transpose(0, len(x.shape) - 1, *range(1, len(x.shape) - 1))
 
 
-def restored(x: Any, data_format: str) -> Any:
+def restored(x: Array, data_format: str) -> Array:
     """Return `x` (N, C, ...) with its axes in the order of `data_format`: the inverse of `channels_first`."""
     if _is_channels_first(data_format):
         return x

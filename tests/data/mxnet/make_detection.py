@@ -143,6 +143,25 @@ def regions():
         case(f"_contrib_ROIAlign {title}", [data, given], **how)
 
 
+def sensitive_regions():
+    x = noise(2, 24, 9, 8, seed=4)
+    rois = np.array([[0, 0, 0, 60, 50], [1, 10, 20, 33, 70], [0, 12, 20, 44, 52], [1, 4, 4, 4, 4],
+                     [0, 40, 40, 20, 10], [1, -30, -20, 25, 15], [0, 100, 100, 140, 150]], F)  # fmt: skip
+    for title, how in (
+        ("plain", {"output_dim": 6, "pooled_size": 2}),
+        ("group", {"output_dim": 6, "pooled_size": 3, "group_size": 2}),
+        ("more bins", {"output_dim": 6, "pooled_size": 5, "group_size": 2, "spatial_scale": 0.3}),
+    ):
+        how = {"spatial_scale": 0.125, **how}
+        case(f"_contrib_PSROIPooling {title}", [x, rois], **how)
+        how = {**how, "group_size": 2, "sample_per_part": 3}
+        case(f"_contrib_DeformablePSROIPooling {title}", [x, rois], no_trans=True, **how)
+        for parts, classes in ((how["pooled_size"], 1), (2, 3)):
+            shifts = noise(7, 2 * classes, parts, parts, seed=parts)
+            case(f"_contrib_DeformablePSROIPooling {title} {parts} {classes}", [x, rois, shifts], no_trans=False,
+                 part_size=parts, trans_std=0.1, **how)  # fmt: skip
+
+
 def deformable():
     for title, shape, k, filters, how in (
         ("plain", (2, 4, 6, 7), (3, 3), 5, {}),
@@ -380,6 +399,16 @@ def networks():
 
 
 if __name__ == "__main__":
-    for add_cases in (priors, detections, proposals, regions, deformable, sampling, box_functions, networks):
+    for add_cases in (
+        priors,
+        detections,
+        proposals,
+        regions,
+        sensitive_regions,
+        deformable,
+        sampling,
+        box_functions,
+        networks,
+    ):
         add_cases()
     save(Path(__file__).with_name("detection.npz"))

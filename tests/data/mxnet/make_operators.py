@@ -385,6 +385,99 @@ def classified(x, classes=5):
     return mx.sym.SoftmaxOutput(y, name="softmax")
 
 
+def further():
+    x, lengths = noise(4, 3, 2), np.array([2, 4, 1], F)
+    for kind in ("SequenceMask", "SequenceLast", "SequenceReverse"):
+        case(f"{kind} whole", [x])
+        case(kind, [x, lengths], use_sequence_length=True)
+    case("SequenceMask value", [x, lengths], use_sequence_length=True, value=-1e6)
+    batch = np.array([1, 3, 0, 2], F)
+    case("SequenceMask axis", [x, batch], use_sequence_length=True, axis=1)
+    case("SequenceLast axis", [x, np.array([1, 3, 1, 2], F)], use_sequence_length=True, axis=1)
+    for kind in ("max", "avg", "sum"):
+        for title, how in (
+            ("valid", {"kernel": (3, 2), "stride": (2, 2)}),
+            ("full", {"kernel": (3, 2), "stride": (2, 3), "pooling_convention": "full"}),
+            ("padded", {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)}),
+            ("full padded", {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "pooling_convention": "full"}),
+            ("global", {"global_pool": True, "kernel": (2, 2)}),
+        ):
+            case(f"Pooling_v1 {kind} {title}", [noise(2, 4, 7, 6)], pool_type=kind, **how)
+    case("Pooling channels last", [noise(2, 7, 6, 4)], kernel=(3, 2), stride=(2, 2), pad=(1, 0), layout="NHWC")
+    case("Pooling global channels last", [noise(2, 7, 6, 4)], global_pool=True, pool_type="avg", layout="NHWC")
+    case("_split_v2 sections", [noise(2, 6)], indices=(), sections=3, axis=1)
+    case("_split_v2 indices", [noise(2, 7)], indices=(0, 2, 5), axis=1)
+    for kind in ("log10", "arcsinh", "degrees", "radians", "rcbrt"):
+        case(kind, [np.abs(noise(2, 3)) + F(0.1)])
+    case("arccosh", [np.abs(noise(2, 3)) + F(1.5)])
+    case("arctanh", [noise(2, 3) / F(4)])
+    for kind in ("_contrib_round_ste", "_contrib_sign_ste", "_contrib_gradientmultiplier"):
+        case(kind, [noise(2, 3)])
+    case("_contrib_quadratic", [noise(2, 3)], a=2.0, b=-1.0, c=0.5)
+    case("_scatter_elemwise_div", [noise(2, 3), noise(2, 3, seed=1)])
+    case("_identity_with_attr_like_rhs", [noise(2, 3), noise(2, 3, seed=1)])
+    case("_eye", [], N=3, M=4, k=1)
+    case("_eye square", [], N=3)
+    case("_full", [], shape=(2, 3), value=2.5)
+    case("_linspace", [], start=0, stop=1, num=5)
+    case("diag", [noise(3, 4)], k=1)
+    case("diag vector", [noise(3)])
+    case("diag ranks", [noise(2, 3, 4)], axis1=1, axis2=2)
+    case("batch_take", [noise(3, 4), np.array([3, 0, 9], np.int32)])
+    case("moments", [noise(2, 3, 4)], axes=(0, 2))
+    case("moments keepdims", [noise(2, 3, 4)], axes=(1,), keepdims=True)
+    case("nansum", [np.where(noise(2, 3) > 0.5, F(np.nan), noise(2, 3, seed=1))], axis=1)
+    case("nanprod", [np.where(noise(2, 3) > 0.5, F(np.nan), noise(2, 3, seed=1))], axis=1)
+    case("_contrib_index_array", [noise(2, 3)])
+    case("_contrib_index_array axes", [noise(2, 3, 2)], axes=(2, 0))
+    queries, both = noise(4, 2, 12), noise(5, 2, 24, seed=1)
+    case("_contrib_interleaved_matmul_encdec_qk", [queries, both], heads=3)
+    case("_contrib_interleaved_matmul_encdec_valatt", [both, noise(6, 4, 5, seed=2)], heads=3)
+    a, b, c = noise(2, 3, 4), noise(2, 4, 5, seed=1), noise(2, 3, 5, seed=2)
+    case("_linalg_gemm", [a, b, c], alpha=0.5, beta=2.0)
+    case("_linalg_gemm transposed", [a.swapaxes(1, 2).copy(), b, c], transpose_a=True)
+    case("_linalg_syrk", [a], alpha=0.5)
+    case("_linalg_syrk transposed", [a], transpose=True)
+    case("broadcast_like axes", [noise(1, 3, 1), noise(4, 2, 5)], lhs_axes=(0, 2), rhs_axes=(0, 2))
+    case("scatter_nd", [noise(3), np.array([[1, 0, 2], [0, 3, 1]], F)], shape=(3, 4))
+    case("_slice_assign", [noise(3, 4), noise(2, 2, seed=1)], begin=(0, 1), end=(2, 3))
+    case("_slice_assign_scalar", [noise(3, 4)], scalar=2.5, begin=(None, 1), end=(None, 4), step=(None, 2))
+    case("_image_to_tensor", [np.arange(24, dtype=np.uint8).reshape(2, 4, 3)])
+    case("_image_to_tensor batch", [np.arange(48, dtype=np.uint8).reshape(2, 2, 4, 3)])
+    case("_image_normalize", [noise(3, 4, 5)], mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
+    case("_image_normalize batch", [noise(2, 3, 4, 5)], mean=(0.4,), std=(0.2,))
+    case("_image_crop", [noise(5, 6, 3)], x=1, y=2, width=3, height=2)
+    case("_image_flip_left_right", [noise(5, 4, 3)])  # of odd widths MXNet leaves one column undefined
+    case("_image_flip_top_bottom", [noise(4, 5, 3)])
+    case("_contrib_BatchNormWithReLU", [noise(2, 3, 4, 4), W(noise(3, seed=1)), W(noise(3, seed=2))],
+         [noise(3, seed=3), noise(3, seed=4) ** 2 + F(0.1)], fix_gamma=False)  # fmt: skip
+    case("IdentityAttachKLSparseReg", [noise(2, 3)], [noise(3)])
+
+
+def channels_last():
+    """Add convolutions of channels-last maps. The CPU computes them between transpositions only."""
+    for name, shape, how in (
+        ("Convolution", (6, 4, 3, 2), {"stride": (2, 1), "pad": (1, 0), "num_filter": 6}),
+        ("Convolution", (6, 2, 3, 3), {"num_group": 2, "num_filter": 6, "no_bias": True}),
+        ("Convolution", (3, 4, 2, 3, 2), {"num_filter": 3}),
+        ("Deconvolution", (4, 3, 3, 2), {"stride": (2, 1), "pad": (1, 0), "num_filter": 3, "no_bias": False}),
+    ):
+        axes = len(shape) - 2
+        last, first = (0, *range(2, axes + 2), 1), (0, axes + 1, *range(1, axes + 1))
+        layout = {2: "NHWC", 3: "NDHWC"}[axes]
+        x, w = noise(2, 4, *(7, 6, 5)[:axes]), noise(*shape, seed=1)
+        bias = {} if how.get("no_bias") else {"in2": noise(how["num_filter"], seed=2)}
+        variables = [mx.sym.Variable(f"in{i}") for i in range(2 + len(bias))]
+        operator = getattr(mx.sym, name)
+        names = [mx.sym.transpose(v, axes=first) for v in variables[:2]] + variables[2:]
+        expected = mx.sym.transpose(operator(*names, kernel=shape[2:], **how), axes=last)
+        symbol = operator(*variables, kernel=shape[2:], layout=layout, name="op", **how)
+        weights = {"in1": w.transpose(last), **bias}
+        network(f"{name} {layout} {len(shape)}{' groups' if 'num_group' in how else ''}", expected,
+                {"in0": x.transpose(last)}, weights)  # fmt: skip
+        CASES[-1]["symbol"] = symbol.tojson().encode()
+
+
 def networks():
     x = mx.sym.Variable("data", shape=(0, 1, 12, 12))
     y = mx.sym.Convolution(x, kernel=(5, 5), num_filter=6, name="conv1")
@@ -547,7 +640,7 @@ def trained(name, symbol, inputs):
 if __name__ == "__main__":
     for make in (
         windows, transposed, resizing, normalization, matrices, activations, elements, reductions, shapes,
-        selection, recurrent, networks,
+        selection, recurrent, further, channels_last, networks,
     ):  # fmt: skip
         make()
     save(Path(__file__).with_name("operators.npz"))

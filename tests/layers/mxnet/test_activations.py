@@ -7,5 +7,6 @@ from .recorded import as_recorded
 test_operators_match_the_recorded_results = as_recorded(
     "Activation", "hard_sigmoid", "LeakyReLU", "softmax", "softmin", "log_softmax", "SoftmaxActivation",
     "SoftmaxOutput", "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput", "SVMOutput",
-    "BlockGrad", "_copy", "make_loss", "MakeLoss", "Dropout", "Cast", "amp_cast",
+    "BlockGrad", "_copy", "_contrib_gradientmultiplier", "IdentityAttachKLSparseReg",
+    "make_loss", "MakeLoss", "Dropout", "Cast", "amp_cast",
 )  # fmt: skip

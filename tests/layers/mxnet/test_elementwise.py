@@ -8,7 +8,8 @@ from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
     *elementwise._FUNCTIONS, "cbrt", "log2", "trunc", "fix", "round", "rint", "logical_not", "smooth_l1", "clip",
-    "add_n", "_grad_add",
+    "add_n", "_grad_add", "_scatter_elemwise_div", "_identity_with_attr_like_rhs", "rcbrt", "log10", "arcsinh",
+    "arccosh", "arctanh", "degrees", "radians", "_contrib_quadratic", "_contrib_sign_ste", "_contrib_round_ste",
 )  # fmt: skip
 test_functions_of_two_match_the_recorded_results = as_recorded(
     *(

@@ -47,6 +47,12 @@ REFUSED = {
     "norm 1": ("ord", "3", "ord must be 1 or 2, got 3"),
     "take": ("mode", "raise", "must be one of clip, wrap, got raise"),
     "Crop size": ("h_w", "(9, 9)", "crops 9 cells at 1 of 4"),
+    "SequenceMask": ("axis", "2", "axis must be 0 or 1, got 2"),
+    "SequenceLast": ("use_sequence_length", "False", "use_sequence_length=False with lengths"),
+    "Pooling_v1 max padded": ("global_pool", "True", "global_pool with pad=[1, 1] is not supported"),
+    "_image_crop": ("width", "9", "crops 2 x 9 pixels at 2, 1 of 5 x 6"),
+    "_image_normalize": ("std", "(1, 2)", "mean and std must be 1 or 3 numbers each"),
+    "_contrib_interleaved_matmul_encdec_qk": ("heads", "5", "heads=5 with 1 part each do not divide 12 values"),
     "Pad edge": ("pad_width", "(1, 1)", "pad_width must be 8 numbers of 0 or more"),
     "_plus_scalar int32": ("scalar", "0.5", "scalar=0.5 with an array of int32 is not supported"),
     "_contrib_AdaptiveAvgPooling2D one": (

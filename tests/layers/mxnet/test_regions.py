@@ -9,7 +9,13 @@ from tests.layers.harness import case, noise, refuses
 from .recorded import as_recorded
 
 test_operators_match_the_recorded_results = as_recorded(
-    "_contrib_Proposal", "_contrib_MultiProposal", "ROIPooling", "_contrib_ROIAlign", file="detection"
+    "_contrib_Proposal",
+    "_contrib_MultiProposal",
+    "ROIPooling",
+    "_contrib_ROIAlign",
+    "_contrib_PSROIPooling",
+    "_contrib_DeformablePSROIPooling",
+    file="detection",
 )
 _MAPS = [noise(1, 4, 3, 3), noise(1, 8, 3, 3), np.array([[48, 48, 1]], np.float32)]
 test_proposals_refuse = refuses(
@@ -58,4 +64,39 @@ test_align_refuses = refuses(
     },
     format="mxnet",
     **_POOL,
+)
+_BINS = {"spatial_scale": 1.0, "output_dim": 2, "pooled_size": 2, "group_size": 2}
+test_sensitive_pooling_refuses = refuses(
+    "_contrib_PSROIPooling",
+    {
+        "channels": ({"output_dim": 3}, "output_dim=3 with group_size=2 needs 12 channels, got 8"),
+        "columns": ({}, "rois must be of shape (R, 5)", {"inputs": [noise(1, 8, 6, 6), noise(1, 4)]}),
+        "size": ({"pooled_size": -1}, "needs positive sizes, got output_dim=2, group_size=2 and -1 bins"),
+    },
+    format="mxnet",
+    params=_BINS,
+    inputs=[noise(1, 8, 6, 6), _REGIONS],
+)
+test_moved_pooling_refuses = refuses(
+    "_contrib_DeformablePSROIPooling",
+    {
+        "no moves": ({}, "no_trans=False needs a third input, trans", {"inputs": [noise(1, 8, 6, 6), _REGIONS]}),
+        "parts": ({"part_size": 3}, "trans must be of shape (1, 2, 3, 3), got (1, 2, 2, 2)"),
+        "classes": (
+            {},
+            "output_dim=2 is not a multiple of 3 classes",
+            {"inputs": [noise(1, 8, 6, 6), _REGIONS, noise(1, 6, 2, 2)]},
+        ),
+        "samples": ({"sample_per_part": 0}, "sample_per_part must be at least 1, got 0"),
+    },
+    format="mxnet",
+    params=_BINS,
+    inputs=[noise(1, 8, 6, 6), _REGIONS, noise(1, 2, 2, 2)],
+)
+test_region_of_no_image_is_zero = case(
+    "_contrib_DeformablePSROIPooling",
+    {"spatial_scale": 1.0, "output_dim": 1, "pooled_size": 1, "group_size": 1, "no_trans": True},
+    inputs=[np.full((1, 1, 4, 4), 3, np.float32), [[0, 0, 0, 2, 2], [-1, 0, 0, 2, 2]]],
+    outputs=[[[[[3]]], [[[0]]]]],
+    format="mxnet",
 )

@@ -109,6 +109,21 @@ def test_user_classes_get_arrays_as_blobs(tmp_path: Path) -> None:
     assert anylayer.read(*files, layers=layers).compile("numpy")(recorded()["lenet"].inputs)
 
 
+def test_custom_operators_are_named_after_their_op_type(tmp_path: Path) -> None:
+    """Custom operators of two kinds in one file have classes of their own. A built-in type may have the name."""
+
+    def rename(symbol: Symbol) -> None:
+        for kind, name in (("FullyConnected", "softmax"), ("Pooling", "my.pool")):
+            of_type(symbol, kind).update(op="Custom", attrs={"op_type": name, "factor": "2"})
+
+    files = lenet(tmp_path, rename)
+    net = anylayer.read(*files)
+    assert {node.type for node in net.unknown} == {"Custom:softmax", "Custom:my.pool"}
+    assert net.network.nodes[-2].params["attrs"] == {"factor": 2}
+    assert len(net.network.nodes[-2].blobs) == 2
+    assert "fc_weight" not in [node.name for node in net.network.nodes]
+
+
 def damaged(**changes: object) -> Callable[[Symbol], object]:
     return lambda symbol: symbol.update(changes)
 
@@ -140,7 +155,10 @@ REFUSED: dict[str, tuple[Callable[[Symbol], object], str]] = {
         "'conv1_weight' has one output, not 2",
     ),
     "unknown attribute": (with_attribute("Convolution", "paddding", "1"), "attrs has no field 'paddding'"),
-    "layout": (with_attribute("Convolution", "layout", "NHWC"), "must be one of NCHW, NCW, NCDHW, got NHWC"),
+    "layout": (
+        with_attribute("Convolution", "layout", "NCHWc"),
+        "must be one of NCHW, NCW, NCDHW, NHWC, NWC, NDHWC",
+    ),
     "kernel": (
         with_attribute("Convolution", "kernel", "(3, 3)"),
         "the weights must be of shape (6, 1, 3, 3), got",
@@ -161,7 +179,10 @@ def test_refuses_damaged_or_unsupported_symbols(name: str, tmp_path: Path) -> No
 
 def test_refuses_a_symbol_without_its_weights(tmp_path: Path) -> None:
     symbol, params = lenet(tmp_path)
-    text = "'conv1_weight' is a weight, which is in a .params file: give this file after the network"
+    text = (
+        "'conv1_weight' is a weight, which is in a .params file: give this file after the network; in its folder "
+        "is net-0000.params$"
+    )
     with pytest.raises(anylayer.AnyLayerError, match=text):
         anylayer.read(symbol)
     arrays = {name: np.ones(2, np.float32) for name in ("a", "b")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,7 +56,7 @@ def command(edges: bool, every: bool, node: str | None, as_json: bool, quiet: bo
     if not quiet:
         for line in ends(report, width):
             echo(line)
-        _remedies(report, options["model"], net.network.sizes)
+        _remedies(report, " ".join(str(options[k]) for k in ("model", "weights") if options[k]), net.network.sizes)
 
 
 _STYLE: dict[str, dict[str, Any]] = {
@@ -69,11 +68,11 @@ _STYLE: dict[str, dict[str, Any]] = {
 }
 
 
-def _remedies(report: Report, model: Path, sizes: ChecksSizes | None) -> None:
+def _remedies(report: Report, files: str, sizes: ChecksSizes | None) -> None:
     """Print the commands that give missing shapes and define unknown layers."""
     unshaped = {name: report.open.get(name) for name, t in report.inputs if t is None}
     if unshaped:
-        echo(f"To know the shapes: anylayer inspect {model} {shapes_wording(unshaped, sizes)}")
+        echo(f"To know the shapes: anylayer inspect {files} {shapes_wording(unshaped, sizes)}")
         echo("A size that stays open may have a name there, as for convert: N, H, 32*h")
     if report.totals["unknown"]:
-        echo(f"To define the unknown layers: anylayer stub {model} -o layers.py")
+        echo(f"To define the unknown layers: anylayer stub {files} -o layers.py")

@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need, samples
-from anylayer.layers._arrays import round_half_away
+from anylayer.layers._regions import mean_of_sensitive_bins
 from anylayer.layers._resampling import need_plane, plane_of
 
 
@@ -162,34 +162,7 @@ class PSROIPooling(Layer):
 
     def forward(self, x: Array, rois: Array) -> Any:
         rois = regions(x, rois)
-        (n, channels, h, w), c, g = x.shape, self.output_dim, self.group_size
-        need(
-            channels == c * g * g, f"output_dim={c} with group_size={g} needs {c * g * g} channels, got {channels}"
-        )
-        start = round_half_away(rois[:, 1:3]) * np.float32(self.spatial_scale)
-        end = (round_half_away(rois[:, 3:5]) + np.float32(1)) * np.float32(self.spatial_scale)
-        in_columns = self.cells(start[:, 0], end[:, 0], w)  # (g, W, R)
-        in_rows = self.cells(start[:, 1], end[:, 1], h)
-        image = np.trunc(rois[:, 0])
-        maps = x.reshape(n, c, g, g, h, w).transpose(0, 2, 3, 1, 4, 5).reshape(n, g, g, c * h, w)
-        count = rois.shape[0]
-        lines = (maps @ in_columns).reshape(n, g, g, c, h, count)
-        sums = (lines * in_rows[:, None, None]).sum(axis=4)
-        in_image = (image == np.arange(n, dtype=np.float32)[:, None]).astype(np.float32)
-        total = (sums * in_image[:, None, None, None]).sum(axis=0)
-        area = in_rows.sum(axis=1)[:, None] * in_columns.sum(axis=1)  # (g, g, R)
-        mean = total / np.maximum(area, np.float32(1))[:, :, None]
-        return mean.transpose(3, 2, 0, 1)
-
-    def cells(self, start: Array, end: Array, size: int) -> Any:
-        """Return (g, size, R): 1 for each row or column of the map that lies in a bin, else 0."""
-        g = self.group_size
-        width = np.maximum(end - start, np.float32(0.1)) / np.float32(g)
-        bins = np.arange(g + 1, dtype=np.float32)[:, None]
-        first = np.floor(bins[:-1] * width + start)[:, None]
-        last = np.ceil(bins[1:] * width + start)[:, None]
-        at = np.arange(size, dtype=np.float32)[:, None]
-        return ((at >= first) & (at < last)).astype(np.float32)
+        return mean_of_sensitive_bins(x, rois, self.spatial_scale, self.output_dim, self.group_size)
 
 
 _NOT_QUITE_ONE = np.float32(1 - 2**-20)

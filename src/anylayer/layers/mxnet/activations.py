@@ -95,8 +95,11 @@ operators(
         "LogisticRegressionOutput": _loss("1 / (1 + exp(-x))", ops.sigmoid, "grad_scale"),
         "SVMOutput": _loss("the input itself", lambda x: x, "margin regularization_coefficient use_linear",
             "svm_output.cc"),
-        "BlockGrad stop_gradient _copy identity make_loss MakeLoss": row("Return the input.", lambda x: x, _UNARY,
-            body=training("grad_scale valid_thresh normalization")),
+        "BlockGrad stop_gradient _copy identity make_loss MakeLoss _contrib_gradientmultiplier": row(
+            "Return the input.", lambda x: x, _UNARY,
+            body=training("grad_scale valid_thresh normalization scalar is_int")),
+        "IdentityAttachKLSparseReg": row("Return the first input.", lambda x, moving_avg: x,
+            "identity_attach_KL_sparse_reg.cc", body=training("sparseness_target penalty momentum")),
         "Dropout": row("Return the input: values are dropped in training only.", lambda x: x, "nn/dropout.cc",
             "", {"neutral": {"mode": "training"}, **training("p axes")}),
         "Cast cast amp_cast": row("Cast the elements to dtype; real numbers are truncated to integers.",

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from anylayer import ops
+from anylayer.errors import plural
 from anylayer.layer import Array, attribute, need
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, INT, need_weights, operators
@@ -41,24 +42,29 @@ def _matmul(a: Array, b: Array, transpose_a: bool, transpose_b: bool, alpha: flo
     return y if alpha == 1 else y * a.dtype.type(alpha)
 
 
-def _heads(x: Array, heads: int) -> list[Array]:
-    """Return the query, key and value of (T, N, heads * 3 * D), each as (N * heads, T, D)."""
+def _heads(x: Array, heads: int, count: int) -> list[Array]:
+    """Return the parts, such as queries, keys and values, of (T, N, heads * count * D), each (N * heads, T, D)."""
     need(len(x.shape) == 3, f"the input must have 3 axes, got shape {tuple(x.shape)}")
     t, n, size = x.shape
-    need(heads > 0 and size % (heads * 3) == 0, f"heads={heads} with 3 parts each do not divide {size} values")
-    parts = x.reshape(t, n * heads, 3, size // (heads * 3))
-    return [parts[:, :, i].transpose(1, 0, 2) for i in range(3)]
+    fits = heads > 0 and size % (heads * count) == 0
+    need(fits, f"heads={heads} with {plural(count, 'part')} each do not divide {size} values")
+    parts = x.reshape(t, n * heads, count, size // (heads * count))
+    return [parts[:, :, i].transpose(1, 0, 2) for i in range(count)]
 
 
-def _scores(x: Array, heads: int) -> Array:
-    query, key, _ = _heads(x, heads)
-    scores: Array = (query * x.dtype.type(1 / math.sqrt(query.shape[-1]))) @ key.transpose(0, 2, 1)
+def _scores(query: Array, key: Array) -> Array:
+    scores: Array = (query * query.dtype.type(1 / math.sqrt(query.shape[-1]))) @ key.transpose(0, 2, 1)
     return scores
 
 
-def _attend(x: Array, weights: Array, heads: int) -> Array:
-    y: Array = (weights @ _heads(x, heads)[2]).transpose(1, 0, 2)
-    return y.reshape(x.shape[0], x.shape[1], x.shape[2] // 3)
+def _attend(x: Array, weights: Array, heads: int, count: int) -> Array:
+    y: Array = (weights @ _heads(x, heads, count)[-1]).transpose(1, 0, 2)
+    return y.reshape(y.shape[0], x.shape[1], x.shape[2] // count)
+
+
+def _gemm(a: Array, b: Array, c: Array, *, alpha: float, beta: float, **transposed: bool) -> Array:
+    y: Array = _matmul(a, b, alpha=alpha, **transposed) + c * c.dtype.type(beta)
+    return y
 
 
 _TRANSPOSED = {"transpose_a": FLAG, "transpose_b": FLAG}
@@ -78,12 +84,26 @@ operators(
             "tensor/la_op.cc", "", {"neutral": {"axis": -2}}, alpha=attribute("double", 1.0), **_TRANSPOSED),
         "_contrib_div_sqrt_dim": row("Divide by the square root of the size of the last axis.",
             lambda x: x / x.dtype.type(math.sqrt(x.shape[-1])), "contrib/transformer.cc"),
-        "_contrib_interleaved_matmul_selfatt_qk": row("Compute the scores of self-attention.", _scores,
+        "_linalg_gemm linalg_gemm": row("Compute alpha * a @ b + beta * c for the matrices on the last two axes.",
+            _gemm, "tensor/la_op.cc", "", {"neutral": {"axis": -2}}, alpha=attribute("double", 1.0),
+            beta=attribute("double", 1.0), **_TRANSPOSED),
+        "_linalg_syrk linalg_syrk": row("Compute alpha * a @ a^T, or with transpose alpha * a^T @ a.",
+            lambda a, transpose, alpha: _matmul(a, a, transpose, not transpose, alpha), "tensor/la_op.cc",
+            transpose=FLAG, alpha=attribute("double", 1.0)),
+        "_contrib_interleaved_matmul_encdec_qk": row("Compute the scores of attention.",
+            lambda x, other, heads: _scores(_heads(x, heads, 1)[0], _heads(other, heads, 2)[0]),
             "contrib/transformer.cc",
+            "Queries (T, N, heads * D) and (T', N, heads * 2 * D), with a key and a value per head, to (N * "
+            "heads, T, T').", heads=INT),
+        "_contrib_interleaved_matmul_encdec_valatt": row("Sum the values of attention with weights.",
+            lambda x, weights, heads: _attend(x, weights, heads, 2), "contrib/transformer.cc",
+            "The inputs (T', N, heads * 2 * D) and (N * heads, T, T') to (T, N, heads * D).", heads=INT),
+        "_contrib_interleaved_matmul_selfatt_qk": row("Compute the scores of self-attention.",
+            lambda x, heads: _scores(*_heads(x, heads, 3)[:2]), "contrib/transformer.cc",
             "(T, N, heads * 3 * D), with a query, a key and a value per head, to (N * heads, T, T): query @ key^T "
             "/ sqrt(D).", heads=INT),
         "_contrib_interleaved_matmul_selfatt_valatt": row("Sum the values of self-attention with weights.",
-            _attend, "contrib/transformer.cc",
+            lambda x, weights, heads: _attend(x, weights, heads, 3), "contrib/transformer.cc",
             "The inputs (T, N, heads * 3 * D) and (N * heads, T, T) to (T, N, heads * D).", heads=INT),
     },
 )  # fmt: skip

@@ -237,7 +237,7 @@ def _linspace(*, start: float, stop: float, num: int, endpoint: bool, dtype: str
 
 
 def _eye(*, N: int, M: int | None, k: int, dtype: str) -> Array:
-    shape = (N, N if M is None else M)
+    shape = (N, M or N)
     need_sizes(shape)
     return np.eye(*shape, k, dtype)
 
@@ -301,7 +301,7 @@ operators(
         "_linspace": row("Return num numbers from start to stop.", _linspace, "tensor/init_op.cc",
             start=attribute("double"), stop=attribute("double"), num=INT, endpoint=attribute("bool", True),
             dtype=DTYPE),
-        "_npi_eye": row("Return ones on a diagonal, and zeros elsewhere.", _eye, N=INT, M=ANY, k=_ZERO,
+        "_eye _npi_eye": row("Return ones on a diagonal, and zeros elsewhere.", _eye, N=INT, M=ANY, k=_ZERO,
             dtype=DTYPE),
         "_npi_identity": row("Return the identity matrix.",
             lambda *, shape, dtype: _eye(N=shape[0], M=None, k=0, dtype=dtype), shape=INTS, dtype=DTYPE),

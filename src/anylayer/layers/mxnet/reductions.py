@@ -44,6 +44,10 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return y
 
 
+def _moments(x: Array, axes: Axes, keepdims: bool) -> list[Array]:
+    return [_with_axis(f(x, axis=over(x, axes), keepdims=keepdims)) for f in (np.mean, np.var)]
+
+
 def _norm(x: Array, ord: int, axis: Axes, keepdims: bool) -> Array:
     need(ord in (1, 2), f"ord must be 1 or 2, got {ord}")
     function, values = (euclidean_norm, x) if ord == 2 else (total, np.abs(x))
@@ -91,6 +95,12 @@ operators(
         "sum sum_axis": _reduction("the sum", total),
         "mean": _reduction("the mean", _mean),
         "prod": _reduction("the product", product),
+        "nansum": _reduction("the sum of the elements that are not NaN",
+            lambda x, **how: total(np.where(np.isnan(x), x.dtype.type(0), x), **how)),
+        "nanprod": _reduction("the product of the elements that are not NaN",
+            lambda x, **how: product(np.where(np.isnan(x), x.dtype.type(1), x), **how)),
+        "moments": row("Compute the mean and the variance over axes.", _moments, "nn/moments.cc", axes=ANY,
+            keepdims=FLAG),
         "max max_axis": _reduction("the maximum", np.max),
         "min min_axis": _reduction("the minimum", np.min),
         "norm": row("Compute the sum of absolute values (ord 1) or the root of the sum of squares (ord 2).", _norm,

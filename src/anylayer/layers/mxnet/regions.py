@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from anylayer import ops
 from anylayer.layer import Array, attribute, layer, need, need_shape, samples
 from anylayer.layers._detections import LOWEST, among_best, keep_best, rows_of_images
 from anylayer.layers._proposals import anchors, anchors_of_cells, by_anchor, large, move
+from anylayer.layers._regions import mean_of_moved_bins, mean_of_sensitive_bins
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, SOURCE, MXNetLayer, need_float32, operators
 
@@ -122,10 +123,26 @@ def _roi_align(
     return result
 
 
+def _sensitive(
+    x: Array, rois: Array, spatial_scale: float, output_dim: int, pooled_size: int, group_size: int
+) -> Array:
+    need_shape(rois, ("R", 5), "rois", about=": image, x1, y1, x2, y2")
+    return mean_of_sensitive_bins(x, rois, spatial_scale, output_dim, group_size or pooled_size, pooled_size)
+
+
+def _deformable(x: Array, rois: Array, trans: Array | None = None, *, no_trans: bool, **how: Any) -> Array:
+    need_shape(rois, ("R", 5), "rois", about=": image, x1, y1, x2, y2")
+    need(no_trans or trans is not None, "no_trans=False needs a third input, trans")
+    return mean_of_moved_bins(x, rois, None if no_trans else trans, **how)
+
+
 _BODY = {"samples": {1: samples.regions}}
-_POOL = {
-    "pooled_size": attribute("int32", repeated=True, doc="rows and columns of bins"),
-    "spatial_scale": attribute("float", doc="cells of the map per pixel"),
+_SCALE = attribute("float", doc="cells of the map per pixel")
+_POOL = {"pooled_size": attribute("int32", repeated=True, doc="rows and columns of bins"), "spatial_scale": _SCALE}
+_BINS = {
+    "spatial_scale": _SCALE,
+    "output_dim": attribute("int32", doc="channels of the output"),
+    "pooled_size": attribute("int32", doc="rows of bins, and columns"),
 }
 operators(
     {
@@ -145,5 +162,23 @@ operators(
             _BODY, **_POOL, sample_ratio=attribute("int32", -1), position_sensitive=FLAG, aligned=FLAG),
     },
     f"x (N, C, H, W) and regions [image, x1, y1, x2, y2] (R, 5) to (R, C, *pooled_size).\n    {SOURCE}",
+    need_float32,
+)  # fmt: skip
+operators(
+    {
+        "_contrib_PSROIPooling": row("Compute the mean of each bin of each region (R-FCN, arXiv 1605.06409).",
+            _sensitive, "contrib/psroi_pooling.cc",
+            "Bin (i, j) of channel c comes from channel (c * g + i * g // p) * g + j * g // p, where g is "
+            "group_size, by default p = pooled_size. The corners of a region are rounded before they are scaled.",
+            _BODY, group_size=attribute("int32", 0, doc="0: pooled_size"), **_BINS),
+        "_contrib_DeformablePSROIPooling": row("Compute the mean of the samples in moved bins (arXiv 1703.06211).",
+            _deformable, "contrib/deformable_psroi_pooling.cc",
+            "As _contrib_PSROIPooling, of sample_per_part^2 interpolated samples per bin. The third input (R, 2 * "
+            "classes, part_size, part_size) moves the bins of each class, by trans_std times the region's size.",
+            _BODY, group_size=attribute("int32"), part_size=attribute("int32", 0, doc="0: pooled_size"),
+            sample_per_part=attribute("int32", 1), trans_std=attribute("float", 0.0), no_trans=FLAG, **_BINS),
+    },
+    f"x (N, output_dim * g * g, H, W) and regions [image, x1, y1, x2, y2] (R, 5) to (R, output_dim, pooled_size, "
+    f"pooled_size).\n    {SOURCE}",
     need_float32,
 )  # fmt: skip

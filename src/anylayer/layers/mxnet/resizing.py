@@ -14,6 +14,7 @@ from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import ANY, FLAG, INT, INTS, operators
 
 _MAP = ("N", "C", "H", "W")
+_IMAGE = "image/image_random.cc"
 
 
 def _upsample(*xs: Array, scale: int, sample_type: str, multi_input_mode: str) -> Array:
@@ -75,6 +76,29 @@ def _crop(
     return x[:, :, start[0] : start[0] + size[0], start[1] : start[1] + size[1]]
 
 
+def _to_tensor(x: Array) -> Array:
+    need(len(x.shape) in (3, 4), f"takes images (H, W, C) or (N, H, W, C), got shape {tuple(x.shape)}")
+    y: Array = np.moveaxis(x, -1, -3).astype(np.float32) / np.float32(255)
+    return y
+
+
+def _normalize(x: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
+    need(len(x.shape) in (3, 4), f"takes images (C, H, W) or (N, C, H, W), got shape {tuple(x.shape)}")
+    counts = (1, x.shape[-3])
+    need(len(mean) in counts and len(std) in counts, f"mean and std must be 1 or {counts[1]} numbers each")
+    a, b = (np.array(values, x.dtype).reshape(-1, 1, 1) for values in (mean, std))
+    y: Array = (x - a) / b
+    return y
+
+
+def _crop_image(image: Array, *, x: int, y: int, width: int, height: int) -> Array:
+    h, w = image.shape[-3:-1]
+    fits = min(x, y) >= 0 < min(width, height) and x + width <= w and y + height <= h
+    need(fits, f"crops {height} x {width} pixels at {y}, {x} of {h} x {w}")
+    part: Array = image[..., y : y + height, x : x + width, :]
+    return part
+
+
 _PAIR, _ONE = attribute("int32", (0, 0), repeated=True), attribute("int32", 1)
 operators(
     {
@@ -95,6 +119,17 @@ operators(
             mode=attribute(Enum("constant", "edge", "reflect")), constant_value=attribute("double", 0.0)),
         "Crop": row("Crop maps to h_w, or to the size of a second input, at an offset or the center.", _crop,
             "crop.cc", h_w=_PAIR, offset=_PAIR, center_crop=FLAG),
+        "_image_to_tensor": row("Return pixels (H, W, C) of 0 to 255 as (C, H, W) of 0 to 1.", _to_tensor, _IMAGE,
+            "Also of a batch (N, H, W, C)."),
+        "_image_normalize": row("Subtract the mean of each channel, and divide by its deviation.", _normalize,
+            _IMAGE, "(C, H, W) or (N, C, H, W).", mean=attribute("float", (0.0,), repeated=True),
+            std=attribute("float", (1.0,), repeated=True)),
+        "_image_crop": row("Crop images (H, W, C) or (N, H, W, C).", _crop_image, _IMAGE, width=INT, height=INT,
+            x=INT, y=INT),
+        "_image_flip_left_right": row("Reverse the columns of images (H, W, C) or (N, H, W, C).",
+            lambda x: np.flip(x, len(x.shape) - 2), _IMAGE),
+        "_image_flip_top_bottom": row("Reverse the rows of images (H, W, C) or (N, H, W, C).",
+            lambda x: np.flip(x, len(x.shape) - 3), _IMAGE),
         "space_to_depth": row("Move blocks of pixels into channels.",
             lambda x, block_size: ops.space_to_depth(x, block_size), "tensor/matrix_op.cc", block_size=INT),
         "depth_to_space": row("Move channels into blocks of pixels.",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
-from anylayer.layer.arguments import axis_of
-from anylayer.layers._arrays import one_hot
+from anylayer.layer.arguments import axis_of, need_sizes
+from anylayer.layers._arrays import one_hot, reverse_sequences
 from anylayer.layers._table import row
-from anylayer.layers.mxnet._base import DTYPE, FLAG, INT, any_dtypes, operators, training
+from anylayer.layers.mxnet._base import DTYPE, FLAG, INT, INTS, any_dtypes, operators, training
 
 
 def _places(indices: Array, size: int, mode: str) -> Array:
@@ -57,7 +59,45 @@ def _where(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition != 0, a, b)
 
 
+def _lengths(x: Array, lengths: Array | None, use_sequence_length: bool, axis: int) -> Array:
+    """Return the lengths of the sequences, (N,). The time is axis 0 or 1 of an array, and N the other one."""
+    need(axis in (0, 1), f"axis must be 0 or 1, got {axis}")
+    number = "without" if lengths is None else "with"
+    need(
+        use_sequence_length == (lengths is not None), f"use_sequence_length={use_sequence_length} {number} lengths"
+    )
+    return np.full(x.shape[1 - axis], x.shape[axis]) if lengths is None else lengths.astype(np.int64)
+
+
+def _mask(x: Array, lengths: Array | None = None, *, use_sequence_length: bool, value: float, axis: int) -> Array:
+    ends, time = _lengths(x, lengths, use_sequence_length, axis), np.arange(x.shape[axis])
+    inside = time[:, None] < ends if axis == 0 else time < ends[:, None]
+    return np.where(inside.reshape(*x.shape[:2], *(1,) * (len(x.shape) - 2)), x, x.dtype.type(value))
+
+
+def _last(x: Array, lengths: Array | None = None, *, use_sequence_length: bool, axis: int) -> Array:
+    ends = _lengths(x, lengths, use_sequence_length, axis)
+    rows, (n, steps) = x if axis == 1 else x.swapaxes(0, 1), (x.shape[1 - axis], x.shape[axis])
+    place = np.arange(n) * steps + np.clip(ends, 1, steps) - 1
+    return ops.gather(rows.reshape(n * steps, *x.shape[2:]), place)
+
+
+def _reverse(x: Array, lengths: Array | None = None, *, use_sequence_length: bool, axis: int) -> Array:
+    ends = _lengths(x, lengths, use_sequence_length, axis)
+    return reverse_sequences(x, ends, (1 - axis, "the batch"), (axis, "the time"))
+
+
+def _scatter(updates: Array, indices: Array, shape: Sequence[int]) -> Array:
+    need_sizes(shape)
+    order = (*range(1, len(indices.shape)), 0)
+    return ops.scatter_nd(
+        np.zeros(tuple(shape), updates.dtype), indices.astype(np.int64).transpose(order), updates
+    )
+
+
 _MODE = attribute(Enum("clip", "wrap"), "clip")
+_SEQUENCE = {"use_sequence_length": FLAG, "axis": attribute("int32", 0)}
+_LENGTHS = "With use_sequence_length the second input has the lengths (N,). axis is that of the time, 0 or 1."
 _INDEXING = "tensor/indexing_op.cc"
 operators(
     {
@@ -70,6 +110,16 @@ operators(
             "tensor/broadcast_reduce_op_index.cc", axis=attribute("int32", -1), keepdims=FLAG, mode=_MODE),
         "gather_nd": row("Select elements or slices by coordinates, the columns of the indices.", _gather_nd,
             _INDEXING),
+        "batch_take": row("Select one element of each row by index; indices out of range are clipped.",
+            lambda x, index: _pick(x, index, 1, False, "clip"), _INDEXING),
+        "scatter_nd": row("Return zeros with elements or slices at coordinates, the columns of the indices.",
+            _scatter, _INDEXING, shape=INTS),
+        "SequenceMask": row("Replace the steps after the end of each sequence by a value.", _mask,
+            "sequence_mask.cc", _LENGTHS, value=attribute("float", 0.0), **_SEQUENCE),
+        "SequenceLast": row("Return the last step of each sequence.", _last, "sequence_last.cc", _LENGTHS,
+            **_SEQUENCE),
+        "SequenceReverse": row("Reverse the order of the steps of each sequence.", _reverse, "sequence_reverse.cc",
+            _LENGTHS, **_SEQUENCE),
         "one_hot": row("Return on_value at the place that each index names on a new last axis, else off_value.",
             _one_hot, _INDEXING, depth=INT, on_value=attribute("double", 1.0), off_value=attribute("double", 0.0),
             dtype=DTYPE),

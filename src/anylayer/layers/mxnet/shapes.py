@@ -69,13 +69,12 @@ def _as_list(value: Ints) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else [*value]
 
 
-def _slice(x: Array, begin: Limits, end: Limits, step: Limits) -> Array:
+def _key(x: Array, begin: Limits, end: Limits, step: Limits) -> tuple[slice, ...]:
     first, last, by = ([*limits] if limits else [] for limits in (begin, end, step))
     by += [None] * (len(first) - len(by))
     fits = len(first) == len(last) == len(by) <= len(x.shape) and 0 not in by
     need(fits, f"begin {first}, end {last} and step {by} do not fit a shape {tuple(x.shape)}")
-    y: Array = x[tuple(map(slice, first, last, by))]
-    return y
+    return tuple(map(slice, first, last, by))
 
 
 def _slice_axis(x: Array, axis: int, begin: int, end: int | None) -> Array:
@@ -110,6 +109,13 @@ def _broadcast_axes(x: Array, axis: Ints, size: Ints) -> Array:
     return _broadcast(x, [new.get(i, d) for i, d in enumerate(x.shape)])
 
 
+def _broadcast_like(x: Array, like: Array, lhs_axes: Sequence[int], rhs_axes: Sequence[int]) -> Array:
+    if not lhs_axes and not rhs_axes:
+        return _broadcast(x, like.shape)
+    axes = axes_of(rhs_axes, len(like.shape), "rhs_axes")
+    return _broadcast_axes(x, [*lhs_axes], [like.shape[i] for i in axes])
+
+
 def _tile(x: Array, reps: Sequence[int]) -> Array:
     more = len(reps) - len(x.shape)
     need_sizes([a * b for a, b in zip((*(1,) * more, *x.shape), (*(1,) * -more, *reps))])
@@ -138,6 +144,25 @@ def _arange(*, start: float, stop: float | None, step: float, repeat: int, dtype
     return result
 
 
+def _diag(x: Array, k: int, axis1: int, axis2: int) -> Array:
+    if len(x.shape) > 1:
+        return np.diagonal(x, k, axis1, axis2)
+    need_sizes([x.shape[0] + abs(k)] * 2)
+    return np.diag(x, k)
+
+
+def _index_array(x: Array, axes: Sequence[int]) -> Array:
+    every = np.indices(x.shape)
+    chosen = axes_of(axes, len(x.shape)) or range(len(x.shape))
+    return np.stack([every[i] for i in chosen], axis=-1).astype(np.int64)
+
+
+def _assign(x: Array, values: Array | float, begin: Limits, end: Limits, step: Limits) -> Array:
+    y = np.copy(x)
+    y[_key(x, begin, end, step)] = values
+    return y
+
+
 def _arange_like(x: Array, start: float, step: float, repeat: int, axis: int | None) -> Array:
     shape = tuple(x.shape) if axis is None else (x.shape[axis_of(axis, len(x.shape))],)
     numbers = np.arange(math.prod(shape)) // repeat
@@ -147,6 +172,7 @@ def _arange_like(x: Array, start: float, step: float, repeat: int, axis: int | N
 _UNARY = "tensor/elemwise_unary_op_basic.cc"
 _MATRIX, _VALUE, _INIT = "tensor/matrix_op.cc", "tensor/broadcast_reduce_op_value.cc", "tensor/init_op.cc"
 _ZERO, _ONE = attribute("int32", 0), attribute("int32", 1)
+_LIMITS = {"begin": attribute("any"), "end": attribute("any"), "step": ANY}
 _START, _STEP = attribute("double", 0.0), attribute("double", 1.0)
 operators(
     {
@@ -167,8 +193,17 @@ operators(
             axis=INT),
         "squeeze _np_squeeze _npi_squeeze": row("Remove axes of size 1, or all of them.",
             lambda x, axis: squeeze(x, axes_of(_as_list(axis), len(x.shape))), _MATRIX, axis=ANY),
-        "slice crop": row("Compute x[begin:end:step, ...] in NumPy's notation.", _slice, _MATRIX,
-            begin=attribute("any"), end=attribute("any"), step=ANY),
+        "slice crop": row("Compute x[begin:end:step, ...] in NumPy's notation.",
+            lambda x, **limits: x[_key(x, **limits)], _MATRIX, **_LIMITS),
+        "_slice_assign _crop_assign": row("Replace x[begin:end:step, ...] by a second array.", _assign, _MATRIX,
+            **_LIMITS),
+        "_slice_assign_scalar _crop_assign_scalar": row("Replace x[begin:end:step, ...] by a number.",
+            lambda x, scalar, **limits: _assign(x, scalar, **limits), _MATRIX, scalar=attribute("double", 0.0),
+            **_LIMITS),
+        "diag": row("Return diagonals, or a matrix with a given diagonal.", _diag, "tensor/diag_op.cc", k=_ZERO,
+            axis1=_ZERO, axis2=_ONE),
+        "_contrib_index_array": row("Return the index of each element along all axes, or along some.",
+            _index_array, "contrib/index_array.cc", axes=INTS),
         "slice_axis": row("Compute x[begin:end] along an axis.", _slice_axis, _MATRIX, axis=INT, begin=INT,
             end=ANY),
         "slice_like": row("Cut axes to the sizes of a second array.", _slice_like, _MATRIX, axes=INTS),
@@ -189,8 +224,8 @@ operators(
             shape=INTS),
         "broadcast_axis broadcast_axes": row("Broadcast axes of size 1 to sizes.", _broadcast_axes, _VALUE,
             axis=ANY, size=ANY),
-        "broadcast_like": row("Broadcast to the shape of a second array.",
-            lambda x, like: _broadcast(x, like.shape), _VALUE),
+        "broadcast_like": row("Broadcast to the shape of a second array, or axes lhs_axes to its axes rhs_axes.",
+            _broadcast_like, _VALUE, lhs_axes=INTS, rhs_axes=INTS),
         "_zeros _npi_zeros": row("Return zeros.", lambda *, shape, dtype: _constant(shape, 0, dtype), _INIT,
             shape=INTS, dtype=DTYPE),
         "_ones _npi_ones": row("Return ones.", lambda *, shape, dtype: _constant(shape, 1, dtype), _INIT,

@@ -1,22 +1,23 @@
-"""Convolutions and pooling. Images are (N, C, H, W)."""
+"""Convolutions and pooling. Images are (N, C, ...), or (N, ..., C) where the layout says so."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, need
-from anylayer.layer.arguments import extent, pooled_sizes, same_shape
+from anylayer.layer.arguments import channels_first, extent, pooled_sizes, restored, same_shape
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_weights, operators
 
 _ONE, _TRUE = attribute("int32", 1), attribute("bool", True)
-_WINDOW = {
-    "kernel": INTS, "stride": INTS, "pad": INTS, "layout": attribute(Enum("NCHW", "NCW", "NCDHW"), "NCHW"),
-}  # fmt: skip
+_SIZES = {"kernel": INTS, "stride": INTS, "pad": INTS}
+_LAYOUT = attribute(Enum("NCHW", "NCW", "NCDHW", "NHWC", "NWC", "NDHWC"), "NCHW", doc="that of the weights, too")
+_WINDOW = {**_SIZES, "layout": _LAYOUT}
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -32,10 +33,12 @@ def _convolve(
     x: Array, w: Array, bias: Array | None = None, *, kernel: Sequence[int], stride: Sequence[int],
     dilate: Sequence[int], pad: Sequence[int], num_filter: int, num_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
+    x, w = channels_first(x, layout), channels_first(w, layout)
     sizes, group = _axes(x, kernel, 1, "kernel"), max(num_group, 1)
     need_weights(w, (num_filter, x.shape[1] // group, *sizes), bias, num_filter, no_bias)
     how = {"pads": _axes(x, pad, 0, "pad"), "dilations": _axes(x, dilate, 1, "dilate")}
-    return ops.conv(x, w, bias, strides=_axes(x, stride, 1, "stride"), group=num_group, **how)
+    y = ops.conv(x, w, bias, strides=_axes(x, stride, 1, "stride"), group=num_group, **how)
+    return restored(y, layout)
 
 
 def _deconvolve(
@@ -43,6 +46,7 @@ def _deconvolve(
     dilate: Sequence[int], pad: Sequence[int], adj: Sequence[int], target_shape: Sequence[int], num_filter: int,
     num_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
+    x, w = channels_first(x, layout), channels_first(w, layout)
     sizes, steps, gaps = (_axes(x, v, 1, "kernel, stride and dilate") for v in (kernel, stride, dilate))
     need_weights(w, (x.shape[1], num_filter // max(num_group, 1), *sizes), bias, num_filter, no_bias)
     pads, more = _axes(x, pad, 0, "pad"), _axes(x, adj, 0, "adj")
@@ -52,12 +56,16 @@ def _deconvolve(
         need(min(rests) >= 0, f"target_shape {target} is larger than the output without padding")
         pads, more = [(rest + 1) // 2 for rest in rests], [rest % 2 for rest in rests]
     how = {"pads": pads, "dilations": gaps, "output_padding": more}
-    return ops.conv_transpose(x, w, bias, strides=steps, group=num_group, **how)
+    return restored(ops.conv_transpose(x, w, bias, strides=steps, group=num_group, **how), layout)
 
 
-def _pool(
+def _pool(x: Array, *, layout: str = "NCHW", **how: Any) -> Array:
+    return restored(_pool_first(channels_first(x, layout), **how), layout)
+
+
+def _pool_first(
     x: Array, kernel: Sequence[int], stride: Sequence[int], pad: Sequence[int], pool_type: str, global_pool: bool,
-    pooling_convention: str, p_value: int, count_include_pad: bool, layout: str,
+    pooling_convention: str, p_value: int, count_include_pad: bool, lowest: float = _LOWEST,
 ) -> Array:  # fmt: skip
     if global_pool:
         kernel, stride, pad = x.shape[2:], (), ()
@@ -74,7 +82,7 @@ def _pool(
         if same_shape(counts, y.shape[2:]):
             return y
         outside = [(0, 0), (0, 0), *((0, count - d) for count, d in zip(counts, y.shape[2:]))]
-        return np.pad(y, outside, constant_values=_LOWEST if pool_type == "max" else 0)
+        return np.pad(y, outside, constant_values=lowest if pool_type == "max" else 0)
     p = p_value if pool_type == "lp" else 1
     need(p in (1, 2, 3), f"p_value must be 1, 2 or 3, got {p}")
     ends = [(c - 1) * s + k - n - b for c, s, k, n, b in zip(counts, steps, sizes, x.shape[2:], pads)]
@@ -82,6 +90,18 @@ def _pool(
     total = ops.average_pool(whole, sizes, strides=steps) * x.dtype.type(math.prod(sizes))
     root: Array = np.sqrt(total) if p == 2 else np.sign(total) * np.abs(total) ** x.dtype.type(1 / p)
     return total if p == 1 else root
+
+
+def _pool_v1(
+    x: Array, kernel: Sequence[int], stride: Sequence[int], pad: Sequence[int], pool_type: str, global_pool: bool,
+    pooling_convention: str,
+) -> Array:  # fmt: skip
+    need(not (global_pool and any(pad)), f"global_pool with pad={[*pad]} is not supported")
+    whole = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in _axes(x, pad, 0, "pad"))])
+    kind = "sum" if pool_type == "avg" else pool_type
+    y = _pool_first(whole, kernel, stride, (), kind, global_pool, pooling_convention, 1, True, -np.inf)
+    cells = math.prod(x.shape[2:] if global_pool else kernel)
+    return y / cells if pool_type == "avg" else y
 
 
 operators(
@@ -96,6 +116,11 @@ operators(
             "(N, C, ...) to (N, M, ...). Each size becomes stride * (n - 1) + extent - 2 * pad + adj, or that of "
             "target_shape, which replaces pad and adj.",
             num_filter=INT, num_group=_ONE, dilate=INTS, adj=INTS, target_shape=INTS, no_bias=_TRUE, **_WINDOW),
+        "Pooling_v1": row("Compute the maximum, mean or sum of each window.", _pool_v1, "pooling_v1.cc",
+            "As Pooling, but a maximum counts padded cells as 0, and a mean divides by all cells of the kernel. A "
+            "window beyond the padding has the maximum -inf, and otherwise 0.",
+            pool_type=attribute(Enum("max", "avg", "sum"), "max"), global_pool=FLAG,
+            pooling_convention=attribute(Enum("valid", "full"), "valid"), **_SIZES),
         "Pooling": row("Compute the maximum, mean, sum or p-norm of each window.", _pool, "nn/pooling.cc",
             "(N, C, ...) to (N, C, ...'), with 1 to 3 spatial axes. The number of windows is rounded down, and up "
             "with pooling_convention full. A mean counts padded cells with count_include_pad, but none beyond the "

@@ -71,7 +71,10 @@ class _SymbolBuilder:
                 self._operator(i, nodes[i], counts[i])
         for entry in heads:
             self.network.outputs[self.values[entry]] = self.values[entry]
-        self.network.blobs.update({value: value for value in self.values.values()})
+        consumed = {*self.network.outputs, *(name for node in self.network.nodes for name in node.inputs)}
+        blobs = {*self.read} - consumed  # of user's classes only
+        self.network.nodes = [node for node in self.network.nodes if node.outputs[0] not in blobs]
+        self.network.blobs.update({value: value for value in self.values.values() if value not in blobs})
         unread = sorted({*self.arrays} - self.read)
         if unread:
             self.network.notes.append(f"{self.weights}: no node of the network reads {some(unread)}")
@@ -95,7 +98,9 @@ class _SymbolBuilder:
             return
         rule = f"'{node.name}' is a weight, and {self.weights} has no array of this name"
         if not self.weights:
+            beside = sorted(path.name for path in self.path.parent.glob("*.params"))
             rule = f"'{node.name}' is a weight, which is in a .params file: give this file after the network"
+            rule += f"; in its folder is {some(beside)}" if beside else ""
         need(not _WEIGHTS.fullmatch(node.name), rule, NetworkError)
         self.values[number, 0] = name = unique(node.name, self.counts)
         need(name == node.name, f"two variables have the name '{node.name}'", NetworkError)

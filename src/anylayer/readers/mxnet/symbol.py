@@ -17,6 +17,8 @@ VARIABLE = "null"
 """The type of the nodes of inputs and weights."""
 _OLDEST = 800
 """The version of files that do not state theirs, in the form of MXNet: 10901 is 1.9.1."""
+_CUSTOM = "Custom"
+"""The type of the operators that users write in Python. Here, `op_type`, their own name, follows it."""
 _HIDDEN = re.compile(r"__\w+__|(\w+_)?(ctx_group|lr_mult|wd_mult|force_mirroring|mirror_stage)")
 """Attributes that no operator reads: of users, of devices and of training."""
 _OUTPUT = re.compile(r"(.+)_output(\d*)")
@@ -100,6 +102,8 @@ def _node(item: Mapping[str, object], number: int) -> SymbolNode:
     keys = ("param",) if item.get("param") else ("attr", "attrs")
     for key in keys:
         texts.update(_texts(item.get(key, {}), f"{key} of node '{name}'"))
+    if kind == _CUSTOM and texts.get("op_type"):
+        kind = f"{_CUSTOM}:{texts.pop('op_type')}"
     visible = {key: text for key, text in texts.items() if not _HIDDEN.fullmatch(key)}
     hidden = _texts(item.get("attr", {}), f"attr of node '{name}'") | texts
     inputs = [_entry(entry, number, f"inputs of node '{name}'") for entry in _items(item, "inputs")]
