@@ -21,6 +21,7 @@ from tools.reference import REFERENCE, needs_data
 import anylayer
 from anylayer.runtime.order import transposed_inputs
 from tests.engine_names import ALL
+from tests.layers.tflite.recorded import recorded
 
 NET = ("run", "net.prototxt", "-l", "layers.py", "-e", "onnxruntime")
 MEANS = [15, 10, 5]  # half of B, G, R = 30, 20, 10; shuffling three groups of one channel changes nothing
@@ -383,3 +384,13 @@ def test_network_whose_inputs_are_constant_runs_without_inputs(
     np.testing.assert_array_equal(np.load("y.npy"), [[3, 4, 5]])
     missing = anylayer_command("run", "n.prototxt", status=2)
     assert "Missing option '-i' / '--input': the network has inputs x" in missing.stderr
+
+
+def test_state_may_be_left_out(anylayer_command, tmp_path):
+    case = recorded()["READ_VARIABLE first"]
+    np.save(tmp_path / "x.npy", case.inputs["in0"])
+    arguments = ("run", case.save(tmp_path), "-e", "numpy", "-o", tmp_path / "y.npz")
+    anylayer_command(*arguments, "-i", f"in0={tmp_path / 'x.npy'}")
+    with np.load(tmp_path / "y.npz") as results:
+        assert_allclose(results["out0"], case.outputs["out0"], 1e-6)
+        assert_array_equal(results["state/next"], results["out0"])

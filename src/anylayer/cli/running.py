@@ -168,7 +168,8 @@ class Runner:
     def _run(self, arrays: Mapping[str, Array], frames: int = 1) -> Outputs:
         """Compile the model if necessary, run it once and record the time per frame."""
         for name in self.loader.types:
-            need(name in arrays, f"input '{name}' is missing: give -i {name}=FILE", InputError)
+            is_known = name in arrays or name in self.net.network.initial
+            need(is_known, f"input '{name}' is missing: give -i {name}=FILE", InputError)
         shapes = {n: a.shape for n, a in arrays.items() if n in self.loader.types}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about host calls, which are reported at the end
