@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from flatbuffers import flexbuffers
 from make_operators import I32, RELU, F, c, model, noise, save
 from make_quantized import I8, I16, Q, values, weights
 from make_selections import lstm_weights
@@ -241,6 +242,35 @@ def variables():
         yield one
 
 
+def composite():
+    def change(whole, graph, step):
+        """Move the operator into a subgraph, which a composite of StableHLO runs twice."""
+        whole.operatorCodes.append(schema.OperatorCodeT())
+        whole.operatorCodes[1].builtinCode = schema.BuiltinOperator.STABLEHLO_COMPOSITE
+        whole.operatorCodes[1].deprecatedBuiltinCode, whole.operatorCodes[1].version = 127, 1
+        body = schema.SubGraphT()
+        body.name, body.tensors, body.operators = "body", list(graph.tensors), [step]
+        body.inputs, body.outputs = list(graph.inputs), list(graph.outputs)
+        whole.subgraphs.append(body)
+        middle = schema.TensorT()
+        middle.name, middle.shape, middle.type, middle.buffer = "middle", [2, 3], 0, 0
+        graph.tensors = [*graph.tensors, middle]
+        x, y, z = graph.inputs[0], graph.inputs[1], graph.outputs[0]
+        graph.operators = []
+        for inputs, output in (([x, y], len(graph.tensors) - 1), ([len(graph.tensors) - 1, x], z)):
+            one = schema.OperatorT()
+            one.opcodeIndex, one.inputs, one.outputs = 1, inputs, [output]
+            one.builtinOptions2Type = schema.BuiltinOptions2.StableHLOCompositeOptions
+            one.builtinOptions2 = schema.StableHLOCompositeOptionsT()
+            one.builtinOptions2.name, one.builtinOptions2.decompositionSubgraphIndex = "odml.difference", 1
+            one.builtinOptions2.compositeAttributes = np.frombuffer(flexbuffers.Dumps({}), np.uint8)
+            graph.operators.append(one)
+
+    x, y = noise(2, 3), noise(2, 3, seed=1)
+    stored = model("SQUARED_DIFFERENCE", [x, y], ("SquaredDifferenceOptions", {}), [((2, 3), F)], 1, change)
+    yield recorded("STABLEHLO_COMPOSITE", stored, {"in0": x, "in1": y})
+
+
 def quantized():
     x, features = values(noise(2, 3)), weights(noise(8, 3), per_channel=False)
     held = float(np.abs(noise(2, 3) @ noise(8, 3).T).max()) / 2**15
@@ -270,5 +300,5 @@ def refused():
 
 
 if __name__ == "__main__":
-    save("states.npz", [*steps(), *hybrids(), *complex_numbers(), *variables(), *quantized()])
+    save("states.npz", [*steps(), *hybrids(), *complex_numbers(), *variables(), *quantized(), *composite()])
     np.savez_compressed(Path(__file__).with_name("refused.npz"), **refused())

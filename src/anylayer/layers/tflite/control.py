@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from anylayer.layer import Array, layer
+from anylayer.layer import Array, attribute, layer
 from anylayer.layer.arguments import reshape
+from anylayer.layers._control import Control
 from anylayer.layers._functions import FunctionIf, FunctionWhile
 from anylayer.layers.tflite._base import TFLiteLayer
+from anylayer.network import Subgraph
 
 
 class _Control(TFLiteLayer):
@@ -32,3 +34,16 @@ class While(FunctionWhile, _Control):
     Inputs and outputs: the values of the loop, before and after it. `cond` returns one element.
     Source: tensorflow/lite/kernels/while.cc.
     """
+
+
+@layer("STABLEHLO_COMPOSITE")
+class Composite(Control, _Control):
+    """Run the subgraph `body`, which computes an operator of another framework by operators of TFLite.
+
+    Source: tensorflow/lite/kernels/stablehlo_composite.cc.
+    """
+
+    body: Subgraph = attribute("any")
+
+    def forward(self, *arguments: Array) -> list[Array]:
+        return self.inside(self.body, arguments, arguments)

@@ -44,7 +44,7 @@ from anylayer.readers.tflite.sparse import dense
 _READ = ("float32", "float16", "int32", "int64", "bool", "int8", "uint8", "int16")
 """The types of tensors that are read. Constants of int4 are read as int8."""
 _MAX_TENSORS = 16 * MAX_NODES
-_CUSTOM = OPERATORS.index("CUSTOM")
+_CUSTOM, _COMPOSITE_OPTIONS = 32, 21
 _TYPES = ENUMS["TensorType"].split()
 
 
@@ -369,10 +369,10 @@ def _code(table: FlatTable) -> tuple[str, int, bool]:
         name = table.text("custom_code")
         need(name, "a custom operator has no name", FileError)
         rule = f"the custom operator '{name}' has the name of a builtin operator"
-        need(name != CONSTANT and name not in OPERATORS, rule, NetworkError)
+        need(name != CONSTANT and name not in OPERATORS.values(), rule, NetworkError)
         return name, version, True
     rule = f"builtin operator {number} is newer than those that are known, or of StableHLO"
-    need(0 <= number < len(OPERATORS), rule, NetworkError)
+    need(number in OPERATORS, rule, NetworkError)
     return OPERATORS[number], version, False
 
 
@@ -419,6 +419,9 @@ def _builtin_options(table: FlatTable) -> dict[str, object]:
     """Return the options of a builtin operator."""
     number = table.number("builtin_options_type", "B")
     need(number < len(OPTIONS), f"its options are of type {number}, which is not known", FileError)
+    other = table.table("builtin_options_2", TABLES["StableHLOCompositeOptions"])
+    if table.number("builtin_options_2_type", "B") == _COMPOSITE_OPTIONS and other is not None:
+        return {"decomposition_subgraph_index": other.number("decomposition_subgraph_index", "i")}
     need(not table.number("builtin_options_2_type", "B"), "options of StableHLO are not supported", NetworkError)
     stored = table.table("builtin_options", {name: i for i, (name, _, _) in enumerate(OPTIONS[number])})
     if stored is None:

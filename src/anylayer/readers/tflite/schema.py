@@ -37,6 +37,7 @@ TABLES = {
         "ProcessUnit": "options_type options",
         "NormalizationOptions": "mean std",
         "AssociatedFile": "name description type locale version",
+        "StableHLOCompositeOptions": "name decomposition_subgraph_index",
         "QuantizationParameters": "min max scale zero_point details_type details quantized_dimension",
     }.items()
 }
@@ -71,8 +72,8 @@ ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM M
 DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2
 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
 """
-OPERATORS = _OPERATORS.split()
-"""The names of the builtin operators from 0 on, before those of StableHLO."""
+OPERATORS = {**dict(enumerate(_OPERATORS.split())), 206: "STABLEHLO_COMPOSITE"}
+"""The names of builtin operators by number. Of those of StableHLO, only the one that runs a subgraph is known."""
 
 _OPTIONS = """
 Conv2D(padding:Padding stride_w:i stride_h:i fused_activation_function:Activation dilation_w_factor:i=1
@@ -137,6 +138,7 @@ SUBGRAPHS = {
     "IF": {"then_subgraph_index": "then_branch", "else_subgraph_index": "else_branch"},
     "WHILE": {"cond_subgraph_index": "cond", "body_subgraph_index": "body"},
     "CALL_ONCE": {"init_subgraph_index": "body"},
+    "STABLEHLO_COMPOSITE": {"decomposition_subgraph_index": "body"},
 }
 """The options that are the numbers of subgraphs, and the params that are these subgraphs."""
 
