@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -191,9 +192,9 @@ def _darknet() -> Iterator[Sample]:
 
 def _mxnet() -> Iterator[Sample]:
     """Yield a network for each operator, and some of several."""
-    from tests.layers.mxnet.recorded import recorded
+    from tests.layers.mxnet.recorded import FILES, recorded
 
-    for one in (*recorded().values(), *recorded("detection").values()):
+    for one in chain.from_iterable(recorded(file).values() for file in FILES):
         files = {"m-symbol.json": one.symbol, "m.params": one.params}
         yield Sample("mxnet", files, "m-symbol.json", "m.params" if one.params else None)
 

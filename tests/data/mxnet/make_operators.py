@@ -478,6 +478,57 @@ def channels_last():
         CASES[-1]["symbol"] = symbol.tojson().encode()
 
 
+def control():
+    """Add loops and branches, with the subgraphs that MXNet writes for functions of symbols."""
+    x, y, s, w, i, c = (mx.sym.Variable(n) for n in ("x", "y", "s", "w_weight", "i", "c"))
+
+    def cell(x, states):
+        h = mx.sym.tanh(mx.sym.FullyConnected(x, weight=w, num_hidden=3, no_bias=True) + states[0])
+        return h * 2, [h]
+
+    def sums(xs, states):
+        total = states[0] + xs[0] * xs[1]
+        return [total, xs[1] - c], [total, states[1] * 0.5]
+
+    weights, state = {"w_weight": noise(3, 4, seed=1)}, noise(2, 3, seed=2)
+    outputs, states = mx.sym.contrib.foreach(cell, x, [s])
+    for title, steps in (("cell", 3), ("many steps", 60)):
+        network(
+            f"_foreach {title}", mx.sym.Group([outputs, *states]), {"x": noise(steps, 2, 4), "s": state}, weights
+        )
+    outputs, states = mx.sym.contrib.foreach(sums, [x, y], [s, i])
+    given = {"x": noise(4, 2, 3), "y": noise(4, 2, 3, seed=1), "s": state, "i": noise(2, 3, seed=5), "c": state}
+    network("_foreach two", mx.sym.Group([*outputs, *states]), given)
+    outputs, _ = mx.sym.contrib.foreach(lambda a, _: (mx.sym.square(a), []), x, [])
+    network("_foreach no state", outputs, {"x": noise(3, 2)})
+
+    def nested(row, states):
+        inner, last = mx.sym.contrib.foreach(lambda a, t: (a + t[0], [t[0] + a]), row, states)
+        return inner, last
+
+    outputs, states = mx.sym.contrib.foreach(nested, x, [s])
+    network("_foreach nested", mx.sym.Group([outputs, *states]), {"x": noise(3, 2, 4), "s": noise(4, seed=1)})
+    for title, limit, most in (("first", 5, 8), ("all", 9, 4), ("second", 2, 3)):
+        outputs, variables = mx.sym.contrib.while_loop(
+            lambda i, x, limit=limit: i < limit,
+            lambda i, x: ([x * x + s], [i + 1, x * 1.5]),
+            [i, x],
+            max_iterations=most,
+        )
+        given = {"i": np.zeros(1, F), "x": noise(2, 3), "s": state}
+        network(f"_while_loop {title}", mx.sym.Group([*variables]), given)
+        if limit > most:
+            network(f"_while_loop {title} rows", mx.sym.Group([*outputs, *variables]), given)
+    outputs, variables = mx.sym.contrib.while_loop(
+        lambda x, y: mx.sym.sum(x) < 20, lambda x, y: ([], [x + y, y * 1.25]), [x, y], max_iterations=50
+    )
+    network("_while_loop data", mx.sym.Group(variables), {"x": noise(2, 3), "y": np.abs(noise(2, 3, seed=1))})
+    chosen = mx.sym.contrib.cond(mx.sym.sum(c) > 0, lambda: x * 2 + y, lambda: mx.sym.relu(y) - x)
+    for title, value in (("then", 1), ("else", -1)):
+        given = {"x": noise(2, 3), "y": noise(2, 3, seed=1), "c": np.array([value, 0], F)}
+        network(f"_cond {title}", chosen, given)
+
+
 def networks():
     x = mx.sym.Variable("data", shape=(0, 1, 12, 12))
     y = mx.sym.Convolution(x, kernel=(5, 5), num_filter=6, name="conv1")
@@ -640,7 +691,7 @@ def trained(name, symbol, inputs):
 if __name__ == "__main__":
     for make in (
         windows, transposed, resizing, normalization, matrices, activations, elements, reductions, shapes,
-        selection, recurrent, further, channels_last, networks,
+        selection, recurrent, further, channels_last, control, networks,
     ):  # fmt: skip
         make()
     save(Path(__file__).with_name("operators.npz"))

@@ -124,6 +124,25 @@ def test_custom_operators_are_named_after_their_op_type(tmp_path: Path) -> None:
     assert "fc_weight" not in [node.name for node in net.network.nodes]
 
 
+def test_operators_inside_of_a_loop_may_be_of_users(tmp_path: Path) -> None:
+    files = recorded()["_foreach cell"].save(tmp_path)
+    files[0].write_text(files[0].read_text().replace('"tanh"', '"Squash"'))
+    case = recorded()["_foreach cell"]
+    with pytest.raises(anylayer.AnyLayerError, match="'Squash' inside a graph is not defined; register a class"):
+        anylayer.read(*files).compile("numpy", shapes=case.shapes)(case.inputs)
+
+
+def test_nesting_of_subgraphs_has_a_limit(tmp_path: Path) -> None:
+    def nest(symbol: Symbol) -> None:
+        inner: Symbol = {"nodes": [], "heads": []}
+        for _ in range(40):
+            inner = {"nodes": [{"op": "a", "name": "a", "inputs": [], "subgraphs": [inner]}], "heads": [[0, 0, 0]]}
+        of_type(symbol, "Convolution")["subgraphs"] = [inner]
+
+    with pytest.raises(anylayer.AnyLayerError, match="its subgraphs are nested deeper than 32"):
+        anylayer.read(*lenet(tmp_path, nest))
+
+
 def damaged(**changes: object) -> Callable[[Symbol], object]:
     return lambda symbol: symbol.update(changes)
 
@@ -149,7 +168,11 @@ REFUSED: dict[str, tuple[Callable[[Symbol], object], str]] = {
         "attrs of node 'conv1' must be an object of texts",
     ),
     "no op": (at("Convolution", op=5), "needs a name and an op, both texts"),
-    "subgraphs": (at("Convolution", subgraphs=[{}]), "has subgraphs, which are not supported"),
+    "subgraphs": (
+        at("Convolution", subgraphs=[{}]),
+        "a subgraph of node 'conv1': 'nodes' must be a list, got NoneType",
+    ),
+    "a subgraph": (at("Convolution", subgraphs=[5]), "a subgraph of node 'conv1' must be an object, got a int"),
     "a weight": (
         at("Convolution", name="c", inputs=[[0, 0, 0], [1, 1, 0]]),
         "'conv1_weight' has one output, not 2",

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, some
 from anylayer.layer import Layer, Registry
-from anylayer.network import MAX_RANK, MAX_VALUES, Array, DType, Network, Node, TensorType
+from anylayer.network import MAX_RANK, MAX_VALUES, Array, DType, Network, Node, Subgraph, TensorType
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._values import other_texts
@@ -41,6 +41,7 @@ class _SymbolBuilder:
     path: Path
     weights: str
     user_types: frozenset[str]
+    is_inside: bool = False
     network: Network = field(init=False)
     dtype: DType = field(default_factory=lambda: np.dtype(np.float32))
     values: dict[Entry, str] = field(default_factory=dict)
@@ -58,6 +59,8 @@ class _SymbolBuilder:
         if len(kinds) == 1:  # MXNet infers the dtype of inputs from the weights of products
             (self.dtype,) = kinds
         counts: dict[int, int] = {}
+        if self.is_inside:  # an operator passes all inputs
+            counts = {i: 1 for i, node in enumerate(nodes) if node.type == VARIABLE}
         for i, output in self._used():
             counts[i] = max(counts.get(i, 0), output + 1)
         need(
@@ -69,15 +72,19 @@ class _SymbolBuilder:
                 self._variable(i, nodes[i])
             else:
                 self._operator(i, nodes[i], counts[i])
-        for entry in heads:
-            self.network.outputs[self.values[entry]] = self.values[entry]
-        consumed = {*self.network.outputs, *(name for node in self.network.nodes for name in node.inputs)}
+        for i, entry in enumerate(heads):
+            self.network.outputs[str(i) if self.is_inside else self.values[entry]] = self.values[entry]
+        consumed = {*self.network.outputs.values(), *(name for node in self.network.nodes for name in node.inputs)}
         blobs = {*self.read} - consumed  # of user's classes only
         self.network.nodes = [node for node in self.network.nodes if node.outputs[0] not in blobs]
         self.network.blobs.update({value: value for value in self.values.values() if value not in blobs})
         unread = sorted({*self.arrays} - self.read)
         if unread:
             self.network.notes.append(f"{self.weights}: no node of the network reads {some(unread)}")
+
+    def _inside(self, symbol: Symbol) -> Network:
+        """Return the network of a subgraph, whose variables are its inputs, in their order."""
+        return _SymbolBuilder(symbol, {}, self.path, self.weights, self.user_types, True).network
 
     def _used(self) -> set[Entry]:
         """Return the outputs of nodes on which the network's outputs depend, without the labels of losses."""
@@ -101,7 +108,7 @@ class _SymbolBuilder:
             beside = sorted(path.name for path in self.path.parent.glob("*.params"))
             rule = f"'{node.name}' is a weight, which is in a .params file: give this file after the network"
             rule += f"; in its folder is {some(beside)}" if beside else ""
-        need(not _WEIGHTS.fullmatch(node.name), rule, NetworkError)
+        need(self.is_inside or not _WEIGHTS.fullmatch(node.name), rule, NetworkError)
         self.values[number, 0] = name = unique(node.name, self.counts)
         need(name == node.name, f"two variables have the name '{node.name}'", NetworkError)
         with at(f"input '{name}'"):
@@ -159,9 +166,12 @@ class _SymbolBuilder:
         values = [unique(value, self.counts) for value in values]
         self.values.update({(number, i): value for i, value in enumerate(values)})
         network.blobs.setdefault(name, values[0])
-        params = {key: parse_attribute(text) for key, text in node.attributes.items()}
+        params: dict[str, object] = {key: parse_attribute(text) for key, text in node.attributes.items()}
         texts = other_texts(params, node.attributes, "attrs")
         version = self.symbol.version
+        if node.subgraphs:
+            with at(place):
+                params["subgraphs"] = [Subgraph(self._inside(symbol), []) for symbol in node.subgraphs]
         network.nodes.append(
             Node(name, kind, sources, values, {"attrs": params}, blobs, place, texts=texts, version=version)
         )

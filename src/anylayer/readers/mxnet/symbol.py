@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anylayer.errors import FileError, InputError, nearest, need
-from anylayer.readers._limits import MAX_NODES
+from anylayer.errors import FileError, InputError, at, nearest, need
+from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES
 from anylayer.readers._values import AttributeValue, parse_value
 
 VARIABLE = "null"
@@ -41,6 +41,7 @@ class SymbolNode:
     attributes: dict[str, str]
     hidden: dict[str, str]
     inputs: list[Entry]
+    subgraphs: list[Symbol]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +53,31 @@ class Symbol:
     version: int
 
 
-def parse_symbol(stored: Mapping[str, object]) -> Symbol:
-    """Return the symbol of a JSON object. Raise FileError for one that is damaged."""
+def parse_symbol(stored: Mapping[str, object], version: int = _OLDEST, depth: int = 0) -> Symbol:
+    """Return the symbol of a JSON object. Raise FileError for one that is damaged.
+
+    version: MXNet's, where the object does not state it. depth: how many operators are around it.
+    """
+    need(depth <= MAX_GRAPH_NESTING, f"its subgraphs are nested deeper than {MAX_GRAPH_NESTING}", FileError)
+    version = _version(stored, version)
     nodes: list[SymbolNode] = []
     items = _items(stored, "nodes")
     need(len(items) <= MAX_NODES, f"it has {len(items)} nodes; the limit is {MAX_NODES}", FileError)
     for i, item in enumerate(items):
         if not isinstance(item, dict):
             raise FileError(f"node {i} must be an object, got a {type(item).__name__}")
-        nodes.append(_node(item, i))
-    heads = [_entry(head, len(nodes), "heads") for head in _items(stored, "heads")]
-    version = _OLDEST
+        nodes.append(_node(item, i, version, depth))
+    return Symbol(nodes, [_entry(head, len(nodes), "heads") for head in _items(stored, "heads")], version)
+
+
+def _version(stored: Mapping[str, object], version: int) -> int:
     stated = stored.get("attrs")
     if isinstance(stated, dict) and "mxnet_version" in stated:
         pair = stated["mxnet_version"]
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int:
             raise FileError(f"mxnet_version must be ['int', number], got {str(pair)[:40]}")
         version = pair[1]
-    return Symbol(nodes, heads, version)
+    return version
 
 
 def with_outputs(symbol: Symbol, names: Sequence[str]) -> Symbol:
@@ -93,7 +101,7 @@ def _items(stored: Mapping[str, object], name: str) -> list[object]:
     return items
 
 
-def _node(item: Mapping[str, object], number: int) -> SymbolNode:
+def _node(item: Mapping[str, object], number: int, version: int, depth: int) -> SymbolNode:
     name, kind = item.get("name"), item.get("op")
     if not isinstance(name, str) or not isinstance(kind, str) or not kind:
         raise FileError(f"node {number} needs a name and an op, both texts")
@@ -107,8 +115,13 @@ def _node(item: Mapping[str, object], number: int) -> SymbolNode:
     visible = {key: text for key, text in texts.items() if not _HIDDEN.fullmatch(key)}
     hidden = _texts(item.get("attr", {}), f"attr of node '{name}'") | texts
     inputs = [_entry(entry, number, f"inputs of node '{name}'") for entry in _items(item, "inputs")]
-    need(not item.get("subgraphs"), f"node '{name}' ({kind}) has subgraphs, which are not supported", FileError)
-    return SymbolNode(name, kind, visible, hidden, inputs)
+    subgraphs = []
+    for graph in _items(item, "subgraphs") if "subgraphs" in item else ():
+        if not isinstance(graph, dict):
+            raise FileError(f"a subgraph of node '{name}' must be an object, got a {type(graph).__name__}")
+        with at(f"a subgraph of node '{name}'"):
+            subgraphs.append(parse_symbol(graph, version, depth + 1))
+    return SymbolNode(name, kind, visible, hidden, inputs, subgraphs)
 
 
 def _texts(values: object, what: str) -> dict[str, str]:
