@@ -38,6 +38,7 @@ ROWS = {
         )
     ),
     "MXNet 1.9.1, operators and networks": ("tests/layers/mxnet", "tests/readers/mxnet"),
+    "Darknet of pjreddie, sections": ("tests/layers/darknet/test_program.py",),
     "OpenCV 4, networks and layers": (
         "tests/opencv/test_darknet.py",
         "tests/opencv/test_opencv4.py",

@@ -6,6 +6,8 @@ are compared with the layers in NumPy: to 1e-5 of the largest value in Sophgo's 
 simulator, which computes in float16. `model_transform` of tpu-mlir converts the file and compares every blob with
 its own Caffe. Its converter lacks some layers: then the network's original file fails as well.
 
+RKNN also reads networks of Darknet: see darknet.py. What it computes is compared with the layers in NumPy.
+
 `make test-vendors` installs both tools in environments of their own, and calls this.
 """
 
@@ -26,6 +28,8 @@ from tools.reference import REFERENCE, absent
 import anylayer
 from anylayer.errors import AnyLayerError
 from anylayer.network import Array
+
+from . import darknet
 
 ROOT = Path(__file__).parents[2]
 NETS = REFERENCE / "golden_sophgo" / "Nets"
@@ -203,6 +207,10 @@ def main() -> int:
                 if target == "sophgo":
                     row.append(transform(case, Path(name)) if row[-1].startswith("equal") else "-")
         rows.append(row)
+        print(f"| {' | '.join(row)} |", flush=True)
+    print("\n| network of Darknet | RKNN's simulator |\n|---|---|")
+    for row in darknet.rows(lambda folder: run("rknn", [str(HERE / "run_rknn_darknet.py"), str(folder)], folder)):
+        rows.append([*row])
         print(f"| {' | '.join(row)} |", flush=True)
     bad = [row[0] for row in rows if any("FAILED" in cell or "DIFFERS" in cell for cell in row)]
     print(f"{len(rows)} networks, not right: {', '.join(bad) or 'none'}")

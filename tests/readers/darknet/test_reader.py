@@ -308,10 +308,11 @@ def test_tree_lies_beside_the_network(name: str) -> None:
             None,
             "layer 'softmax_0' (softmax): the tree of classes 'data/9k.tree' does not exist: put '9k.tree' beside",
         ),
-        ("", "9k.tree: the tree has no classes"),
-        ("a -1\nb 1\n", "9k.tree:2: the parent 1 is not an earlier class"),
-        ("a -1\nb -2\n", "9k.tree:2: the parent -2 is not an earlier class"),
-        ("a -1\nb x\n", "9k.tree:2: 'b x' is not a class and its parent"),
+        ("\n", "9k.tree: it has 0 classes; 1 to 50000 are read"),
+        (100_001 * "a -1\n", "9k.tree: it has 100001 classes; 1 to 50000 are read"),
+        ("a -1\nb 1\n", "9k.tree:2: 'b 1' must be a class and the number of an earlier class, its parent, or -1"),
+        ("a -1\nb -2\n", "9k.tree:2: 'b -2' must be a class and the number of an earlier class"),
+        ("a -1\nb x\n", "9k.tree:2: 'b x' must be a class and the number of an earlier class"),
         ("a -1\nb 0\nc -1\n", "the children of each class of the tree must be next to each other, and those with"),
         ("a -1\nb -1\n", "the tree has 2 classes, but there are 3 values"),
     ],
@@ -322,6 +323,13 @@ def test_wrong_trees_are_refused(content: str | None, text: str) -> None:
     with pytest.raises(AnyLayerError) as error:
         anylayer.read(files(TREE.format("data/9k.tree"))[0]).fill().compile("numpy")
     assert text in str(error.value)
+
+
+def test_tree_does_not_lead_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other") / "9k.tree"
+    other.write_text("a -1\n")
+    Path("9k.tree").symlink_to(other)
+    assert "'9k.tree' is a link that leads out of the model's folder" in refused(TREE.format("9k.tree"))
 
 
 def test_missing_weights_are_named() -> None:

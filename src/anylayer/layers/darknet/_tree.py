@@ -11,6 +11,8 @@ from anylayer import ops
 from anylayer.layer import Array, need
 from anylayer.network import Function
 
+_MAX_LEVELS = 64
+
 
 def softmax_of_groups(x: Array, parents: Sequence[int]) -> Array:
     """Return the softmax of each group of classes (..., classes). Source: pjreddie/darknet src/softmax_layer.c."""
@@ -27,6 +29,7 @@ def scores_of_best(x: Array, parents: Sequence[int], threshold: float) -> Array:
     classes, depths = np.asarray(parents), np.zeros(len(parents), np.int64)
     for i, parent in enumerate(parents):
         depths[i] = 0 if parent < 0 else depths[parent] + 1
+    need(depths.max() < _MAX_LEVELS, f"the tree has {depths.max() + 1} levels; the limit is {_MAX_LEVELS}")
     levels = [np.flatnonzero(depths == depth) for depth in range(depths.max() + 1)]
     rows = [np.searchsorted(before, classes[level]) for before, level in pairwise(levels)]
     in_file = np.argsort(np.concatenate(levels))

@@ -76,8 +76,8 @@ class Shortcut(DarknetLayer):
         if size == target and rank == len(other.shape):
             return other
         step = size[0] // target[0] if self.dialect != "alexeyab" and rank == len(other.shape) == 4 else 0
-        is_multiple = step > 0 and size == tuple(step * d for d in target)
-        need(is_multiple, f"adds maps of {_planes(x, other)}; a map n times as large can be added")
+        rule = f"adds maps of {_planes(x, other)}; a map n times as large can be added"
+        need(step > 0 and size == tuple(step * d for d in target), rule)
         return other[:, :, ::step, ::step]
 
     def _shares(self, weights: Array) -> Array:

@@ -22,8 +22,7 @@ class Recurrent(DarknetLayer):
 
     def setup(self) -> None:
         self.note(
-            "its samples are the steps of one sequence, which begins with a state of 0; Darknet keeps the state "
-            "from call to call"
+            "its samples are the steps of one sequence, from a state of 0; Darknet keeps it from call to call"
         )
 
     def products(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[Array, Array]]:
@@ -233,7 +232,6 @@ class Gru(Gates):
     """A gated recurrent unit."""
 
     tanh: bool = False
-    """Whether n is tanh."""
 
     def forward(self, x: Array) -> Array:
         functions = ["Sigmoid", "Tanh" if self.tanh else "Sigmoid"]

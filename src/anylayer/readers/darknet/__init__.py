@@ -76,8 +76,7 @@ def _network(sections: list[Section], model: Path, weights: str, dialect: str | 
         dtype=np.dtype(np.float32), dialect=dialect,
     )  # fmt: skip
     _add_input(network, sections[0])
-    registry, counts = Registry.of("darknet"), dict[str, int]()
-    values: list[str] = []
+    registry, counts, values = Registry.of("darknet"), dict[str, int](), list[str]()
     for i, section in enumerate(sections[1:]):
         definitions = registry.find(section.type)
         cls = definitions[0].layer_class if definitions else Layer
@@ -87,7 +86,7 @@ def _network(sections: list[Section], model: Path, weights: str, dialect: str | 
         place = layer_place(name, section.type, str(model), section.line)
         with at(place):
             if "tree" in options:
-                options["tree"] = read_tree(section.options["tree"], model.parent)
+                options["tree"] = read_tree(section.options["tree"], model)
             inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i, getattr(cls, "sources", None))]
         if getattr(cls, "reads_image", False):
             inputs.append(_INPUT)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from anylayer.errors import FileError, need
 from anylayer.protobuf.text import MAX_TEXT_BYTES, read_limited
+from anylayer.readers._folder import need_in_folder
+from anylayer.readers._limits import MAX_NODES
 
 _SECTION = re.compile(r"\[([A-Za-z_][A-Za-z_0-9]{0,63})\]")
 _SPACE = re.compile(r"\s+")
@@ -73,21 +75,22 @@ def _without_comment(value: str, place: str) -> str:
     return bare
 
 
-def read_tree(name: str, folder: Path) -> list[int | float]:
+def read_tree(name: str, model: Path) -> list[int | float]:
     """Return the parent of each class, -1 for none. Raise FileError where there is no such file, or for its line.
 
-    name: its path, of which only the last part is used: the file must be beside the .cfg file, in `folder`.
+    name: its path, of which only the last part is used: the file must be beside the .cfg file `model`.
     """
-    path = folder / re.split(r"[/\\]", name)[-1]
+    path = model.parent / re.split(r"[/\\]", name)[-1]
     rule = f"the tree of classes '{name}' does not exist: put '{path.name}' beside the .cfg file"
     need(path.is_file(), rule, FileError)
-    parents: list[int | float] = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    need_in_folder(path, model, f"'{path.name}'")
+    lines, parents = read_text(path).strip().splitlines(), list[int | float]()
+    need(0 < len(lines) <= MAX_NODES, f"{path}: it has {len(lines)} classes; 1 to {MAX_NODES} are read", FileError)
+    for number, line in enumerate(lines, 1):
         match = _CLASS.fullmatch(line.strip())
-        if match is None:
-            raise FileError(f"'{line[:40]}' is not a class and its parent", f"{path}:{number}")
-        parents.append(int(match[1] or -1))
-        rule = f"{path}:{number}: the parent {parents[-1]} is not an earlier class"
+        parents.append(int(match[1] or -1) if match else -2)
+        rule = (
+            f"{path}:{number}: '{line[:40]}' must be a class and the number of an earlier class, its parent, or -1"
+        )
         need(-1 <= parents[-1] < number - 1, rule, FileError)
-    need(parents, f"{path}: the tree has no classes", FileError)
     return parents

@@ -55,10 +55,7 @@ def fill(network: Network, traced: Iterable[TracedNode]) -> None:
 
 
 def fork(path: Path) -> str | None:
-    """Return the fork that has written a weights file, or None where its version does not tell.
-
-    pjreddie's Darknet and old versions of the fork state revision 0.
-    """
+    """Return the fork that wrote a weights file; None for revision 0, that of all others and of old forks."""
     with reading(str(path)), path.open("rb") as file:
         version = np.frombuffer(file.read(4 * _VERSION).ljust(4 * _VERSION, b"\0"), "<i4")
     return "alexeyab" if max(version) < _OLD and version[2] > 0 else None
