@@ -68,6 +68,20 @@ def mixed_operands(x: Array, m: Array) -> Any:
     return tuple(part for c in (*sums, *wide, *lengths) for part in (c.real, c.imag))
 
 
+def numbers_that_are_complex(x: Array, m: Array) -> Any:
+    """Complex arrays that no transform returns: of a complex number, a cast, and a constant array."""
+    z = x[:8] + 1j * x[8:16]
+    turned = (
+        z * np.exp(1j * np.pi * np.arange(8) / 4),
+        x[:8].astype(np.complex128) * z,
+        (z @ z)[None],
+        m[0] @ z[:3],
+    )
+    grown = np.exp(z / 2), np.log(z + 5), z * z.conj() / (z + 9), np.add(x[:8], 2j), np.exp(1j * x[:8]), 1j - z
+    parts = [part for c in (*turned, *grown) for part in (c.real, c.imag)]
+    return abs(z), np.sqrt((z * z.conj()).real), np.where(x[:8] > 0, z, 1j).imag, z == 0, *parts
+
+
 def frames_by_strides(x: Array, m: Array) -> Any:
     step = x.strides[0]
     frames = as_strided(x, shape=(11, 16), strides=(8 * step, step))
@@ -93,7 +107,7 @@ def small_matrices(x: Array, m: Array) -> Any:
 
 CASES: list[Callable[..., Any]] = [
     power_spectrum, transforms_of_each_norm, filtered, comparisons_and_choices, in_place, mixed_operands,
-    frames_by_strides, sliding_windows, small_matrices,
+    numbers_that_are_complex, frames_by_strides, sliding_windows, small_matrices,
 ]  # fmt: skip
 
 
@@ -148,12 +162,13 @@ def test_a_singular_matrix_gives_no_finite_inverse() -> None:
     ("function", "message"),
     [
         (lambda x, m: np.fft.rfft(x), "complex numbers must end in real ones"),
-        (lambda x, m: np.exp(np.fft.rfft(x)).real, "np.exp of a complex array"),
-        (lambda x, m: np.fft.rfft(x) > 1, "np.greater of a complex array"),
+        (lambda x, m: np.sqrt(np.fft.rfft(x)).real, "np.sqrt of complex numbers"),
+        (lambda x, m: np.fft.rfft(x) > 1, "np.greater of complex numbers"),
+        (lambda x, m: np.maximum(x, 1j).real, "np.maximum of complex numbers"),
         (lambda x, m: 1 if np.fft.rfft(x) else x, "no truth value"),
         (lambda x, m: np.fft.rfft(x).sum(initial=1).real, "sum.*initial="),
-        (lambda x, m: (np.fft.rfft(x) // 2).real, "np.floor_divide of a complex array"),
-        (lambda x, m: np.maximum(x[:49], np.fft.rfft(x)), "np.maximum of a complex array"),
+        (lambda x, m: (np.fft.rfft(x) // 2).real, "np.floor_divide of complex numbers"),
+        (lambda x, m: np.maximum(x[:49], np.fft.rfft(x)), "np.maximum of complex numbers"),
         (lambda x, m: np.stack([x[:49], np.fft.rfft(x)]), "np.stack of a complex array"),
         (lambda x, m: np.linalg.inv(m.astype(np.float16)), "float16 is unsupported"),
         (lambda x, m: np.abs(np.fft.rfft(x, 5000)), "a length from 1 to 4096"),

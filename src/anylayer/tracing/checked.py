@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from anylayer import tracing
-from anylayer.errors import AnyLayerError, TraceError, kind_and_text
+from anylayer.errors import AnyLayerError, InputError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
 from anylayer.graph.ir import (
     Graph,
@@ -189,6 +189,8 @@ def _attempts(code: _Code) -> Graph:
         raise chosen from chosen.__cause__
     except TraceError as error:  # the second attempt got further
         raise error from None
+    except InputError:  # the results are of a kind that no file holds
+        raise
     except AnyLayerError as error:
         raise first or error from None
 

@@ -251,6 +251,8 @@ def elementwise(
     keepdims: bool = False,
 ) -> Any:
     """Call the rule of a ufunc with its inputs cast to the dtypes of NumPy's loop."""
+    if any(type(x) is complex or getattr(getattr(x, "dtype", None), "kind", "") == "c" for x in inputs):
+        return rules.spectral.of_complex(ufunc, *inputs)
     rule = UFUNCS.find(ufunc)
     if rule is None:
         raise refusal(f"np.{ufunc.__name__} cannot be expressed in ONNX operators; use other NumPy functions")

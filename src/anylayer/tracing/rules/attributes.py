@@ -57,6 +57,9 @@ def astype(
 ) -> Array:
     """Implement ndarray.astype: return a copy, unless the dtype is the same and copy=False."""
     dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        pair: Array = np.add(x, dtype.type(0))
+        return pair
     if not np.can_cast(x.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'")
     if not copy and dtype == x.dtype and lies_in(x, order):

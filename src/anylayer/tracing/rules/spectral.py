@@ -1,4 +1,4 @@
-"""Fourier transforms of static lengths as products with constant matrices, and the complex arrays they return.
+"""Fourier transforms of static lengths as products with constant matrices, and complex arrays.
 
 A complex array is a pair of real arrays, because engines have no complex numbers: it must end in real ones.
 """
@@ -110,10 +110,9 @@ class ComplexPair(Composite):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))
-        rule = _UFUNCS.get(ufunc)
-        if rule is None or method != "__call__" or kwargs or type(out[0]) not in (ComplexPair, type(None)):
+        if method != "__call__" or kwargs or type(out[0]) not in (ComplexPair, type(None)):
             raise refusal(f"np.{ufunc.__name__} of a complex array cannot be recorded; {_REAL_ONLY}")
-        result = _elementwise(rule, *inputs)
+        result = of_complex(ufunc, *inputs)
         if out[0] is None:
             return result
         out[0][...] = result
@@ -131,13 +130,24 @@ def _of_both(function: Callable[[Any], Any], z: ComplexPair, name: str, keywords
     return ComplexPair(function(z.real), function(z.imag))
 
 
+def of_complex(ufunc: np.ufunc, *inputs: object) -> object:
+    """Return the result of a ufunc for arrays and numbers, one of which is complex."""
+    if ufunc is np.matmul:
+        return product_of_complex(np.matmul, *inputs)
+    rule = _UFUNCS.get(ufunc)
+    if rule is None:
+        raise refusal(f"np.{ufunc.__name__} of complex numbers cannot be recorded; {_REAL_ONLY}")
+    return _elementwise(rule, *inputs)
+
+
 def _elementwise(rule: Function, *inputs: Any) -> Any:
     """Call a rule with its inputs as pairs of the dtype in which NumPy computes."""
     operands = [x if weak(x) or type(x) is ComplexPair else array_like(x) for x in map(selected, inputs)]
     dtype = np.result_type(*(python_type(x)() if weak(x) else x.dtype for x in operands))
     result = rule(*(_as_pair(x, np.float32 if dtype == np.complex64 else np.float64) for x in operands))
-    if type(result) is ComplexPair and result.imag.shape != result.real.shape:
-        return ComplexPair(result.real, np.broadcast_to(result.imag, result.real.shape).copy())
+    if type(result) is ComplexPair and getattr(result.imag, "shape", ()) != result.real.shape:
+        imag = result.real.dtype.type(result.imag) if weak(result.imag) else result.imag
+        return ComplexPair(result.real, np.broadcast_to(imag, result.real.shape).copy())
     return result
 
 
@@ -175,6 +185,11 @@ def _quotient(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     return ComplexPair(product.real / size, product.imag / size)
 
 
+def _exponential(a: ComplexPair) -> ComplexPair:
+    size = np.exp(a.real)
+    return ComplexPair(size * np.cos(a.imag), size * np.sin(a.imag))
+
+
 def _power(a: ComplexPair, b: ComplexPair) -> ComplexPair:
     if type(b.real) is not int or b.real != 2 or type(b.imag) is not int:
         raise refusal(f"a complex array to another power than 2 cannot be recorded; {_REAL_ONLY}")
@@ -188,6 +203,8 @@ _UFUNCS: dict[np.ufunc, Function] = {
     np.divide: _quotient,
     np.power: _power,
     np.square: lambda a: _product(a, a),
+    np.exp: _exponential,
+    np.log: lambda a: ComplexPair(np.log(np.hypot(a.real, a.imag)), np.arctan2(a.imag, a.real)),
     np.positive: lambda a: ComplexPair(a.real.copy(), a.imag.copy()),
     np.negative: lambda a: ComplexPair(-a.real, -a.imag),
     np.conjugate: lambda a: ComplexPair(a.real.copy(), -a.imag),
