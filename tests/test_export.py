@@ -282,7 +282,7 @@ def test_input_that_is_refused(tmp_path: Path, function: Any, inputs: list[Any],
             if np.dtype(np.longdouble) != np.float64
             else []
         ),
-        (lambda x: x * 1j, r"test_export.py:\d+: np.multiply computes in complex64"),
+        (lambda x: x * 1j, r"test_export.py:\d+: a complex array has no values yet"),
     ],
 )
 def test_results_that_a_file_cannot_hold_are_refused(

@@ -411,3 +411,23 @@ def test_file(function: Function, suffix: str, tmp_path: Path) -> None:
         for got, want in zip(run({"dets": dets}).values(), function(dets), strict=True):
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_a_long_loop_without_ifs_is_recorded_as_a_loop(engine: str) -> None:
+    def weighted(x: Array) -> Any:
+        total, largest = np.float32(0), np.zeros(2, np.float32)
+        for i in range(len(x)):
+            total = total * np.float32(0.5) + x[i]
+            largest[i % 2] = np.maximum(largest[i % 2], x[i])
+        return np.array(total), largest
+
+    graph = traced(weighted, [TensorType.of((2000,), np.float32)])
+    assert sum(o.op == "Loop" for o in graph.ops) == 1 and len(graph.ops) < 10
+    x = np.random.default_rng(0).integers(0, 9, 2000).astype(np.float32)
+    for got, want in zip(program_of(graph, engine)([x]), weighted(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    short = traced(weighted, [TensorType.of((100,), np.float32)])
+    assert not any(o.op == "Loop" for o in short.ops)
+    with pytest.raises(TraceError, match="it takes 90000 steps, at most 30000 are supported; use whole arrays"):
+        traced(weighted, [TensorType.of((90_000,), np.float32)])

@@ -102,8 +102,8 @@ def trace_checked(
     record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
     object whose code and state are examined (default: the function).
 
-    Code with more paths than the limit is traced again with ifs that are joined, and then with loops that are
-    recorded: see joined_ifs, recorded_loops.
+    Code with more paths or operators than the limit is traced again with ifs that are joined, and then with loops
+    that are recorded: see joined_ifs, recorded_loops.
 
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
@@ -125,6 +125,11 @@ def trace_checked(
             raise
         except TraceError as error:
             causes.append(error)
+    if isinstance(first, TooManyOperators) and not traces_symbolically():
+        try:
+            return _trace_twice(code.fresh(), None)  # long code without loops that can be recorded
+        except TraceError:
+            pass
     cause = next((e for e in causes if isinstance(e, TooMuchInAll)), causes[-1])
     raise cause if first is None else tracing.joined_ifs.with_reason(first, cause)
 
@@ -175,8 +180,8 @@ def _attempts(code: _Code) -> Graph:
     first: TraceError | None = None
     try:
         if not tracing.decisions.changes_code():
-            return _trace_twice(code, None)
-    except (SizeDependsOnData, tracing.decisions.TooManyPaths):
+            return _trace_twice(code, _MAX_OPERATORS)
+    except (SizeDependsOnData, tracing.decisions.TooManyPaths, TooManyOperators):
         raise
     except TraceError as error:
         first = error

@@ -36,6 +36,8 @@ from anylayer.tracing.record import running_graph, value_of
 
 _FEW_STEPS = 3
 """The largest number of steps of a loop over fixed values that is not recorded as an operator."""
+_MANY_STEPS = 1000
+"""The number of steps above which a loop is recorded as an operator even if nothing in it depends on data."""
 _MAX_PASSES = 12
 
 
@@ -52,14 +54,15 @@ def loop(
     parts: the expression that a `for` iterates over, see loop_items.evaluate; None for a `while`. names: the
     local variables that the body assigns. lists: those that it changes; it appends to the first `appended`
     of them, and replaces elements of the others. variables: the local variables. asks: whether the body decides
-    something; otherwise the loop is only recorded if it runs once per element of an open size.
+    something; otherwise the loop is only recorded if it runs once per element of an open size, or has many steps.
     """
     run = current_run.get()
     iterable: Any = None if parts is None else evaluate(parts)
     items = Items(None, lambda k: None) if parts is None else items_of(iterable)
     if any(iterable is variables.get(n, ABSENT) for n in lists):
         raise refusal("a loop appends to the list that it iterates over; iterate over a copy of it")
-    is_recorded = items is not None and (type(items.steps) is not int or (asks and items.steps > _FEW_STEPS))
+    few = _FEW_STEPS if asks else _MANY_STEPS
+    is_recorded = items is not None and (type(items.steps) is not int or items.steps > few)
     if run is not None and changes_code() == "loops" and items is not None and is_recorded:
         return RecordedLoop(run, items, names, lists, appended, variables, sys._getframe(1))
     iterator = iter_of(iterable) if type(iterable) is Items else None if parts is None else iter(iterable)
@@ -338,6 +341,8 @@ class RecordedLoop:
             body.graph.outputs = [body.inner(v) for v in results]
             start = [value_of(x) for x in (*(a for n in names for a in arrays_in(self.start[n])), *contents)]
             most = MAX_STEPS if steps is None or type(steps) is TracedArray else steps
+            if type(steps) is int and steps > MAX_STEPS:
+                raise self.refusal(f"it takes {steps} steps, at most {MAX_STEPS} are supported; use whole arrays")
             limit = MAX_STEPS if steps is None else steps
             if type(steps) is TracedArray and not self.run.loops:
                 is_limited = Intervals(graph.producers).of(steps._value)[1] <= MAX_STEPS
