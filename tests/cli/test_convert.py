@@ -154,7 +154,7 @@ def test_setting_with_an_option_of_its_own(anylayer_command, small, name):
 
 def test_difference_is_an_error(anylayer_command, small, monkeypatch):
     monkeypatch.setitem(numerics.TOLERANCE, "float32", 1e-12)
-    monkeypatch.setattr(regimes, "_ROUNDING_FACTOR", 0)
+    monkeypatch.setattr(regimes, "ROUNDING_FACTOR", 0)
     shown = anylayer_command("convert", *WITH, "-o", "net.onnx", status=1).stderr
     text = (
         r"net.onnx: output 'means' differs from the source: largest difference .*, largest value 0\.087; "

@@ -50,7 +50,7 @@ def test_tolerance_follows_from_rounding_of_source(
 
     original = onnxruntime.open_file
     monkeypatch.setattr(onnxruntime, "open_file", lambda *args: inexact(original(*args)))
-    monkeypatch.setattr("anylayer.convert.regimes._MAX_ROUNDING", np.inf)
+    monkeypatch.setattr("anylayer.convert.regimes.MAX_ROUNDING", np.inf)
     if accepted:
         done = write()
         assert [(c.ok, c.rule) for c in done.checks] == [(True, "float64" if times else "share")]
@@ -223,6 +223,6 @@ def test_network_of_tensorflow_is_measured_in_float64(tmp_path: Path, monkeypatc
     monkeypatch.setattr(
         onnxruntime, "open_file", lambda *args: lambda feed: {n: outputs[n] for n in original(*args)(feed)}
     )
-    monkeypatch.setattr("anylayer.convert.regimes._MAX_ROUNDING", np.inf)
+    monkeypatch.setattr("anylayer.convert.regimes.MAX_ROUNDING", np.inf)
     (check,) = net.write(tmp_path / "net.onnx", verify={"x": x}).checks
     assert check.rule == "float64"

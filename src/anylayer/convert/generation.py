@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from anylayer.compile.noise import SCALES
 from anylayer.convert.checks import about_deeper
 from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
+from anylayer.convert.nodes import after_jumps
 from anylayer.convert.parameters import StoredWeight, distinct, stored_weights
-from anylayer.convert.regimes import tolerance_of
+from anylayer.convert.regimes import MAX_ROUNDING, ROUNDING_FACTOR, tolerance_of
 from anylayer.errors import (
     AnyLayerError,
     ConversionError,
@@ -31,7 +34,7 @@ from anylayer.generators import Expected, Project, Sample, Target, floors_of
 from anylayer.graph.ir import Op
 from anylayer.graph.operators import ARITHMETIC, ELEMENTWISE
 from anylayer.network import Array
-from anylayer.numerics import difference, scale_of, tells_enough
+from anylayer.numerics import absolute_errors, difference, scale_of, tells_enough
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Source
 
@@ -39,6 +42,10 @@ _LINES = 12
 """The number of lines at the end of a failed test's output that the error shows."""
 _SAMPLES = 2
 """The largest number of sets of inputs that a project's own test has."""
+_CHANGES = 16
+"""The number of times that the values before a threshold are changed to find elements near it."""
+_MAX_NEAR = 0.01
+"""The largest share of an output's elements that may be near a threshold and are not compared."""
 _NOT_IN_CMAKE = ';"\\'
 """Characters that CMake does not support in the path of a project."""
 _SECONDS = 1800
@@ -202,8 +209,53 @@ def expected_outputs(
         expected = Expected(_samples(job, outputs, sets), tolerance, floors)
         answers.append((expected, _untold(source, expected)))
         if not answers[-1][1]:
-            return answers[-1]
-    return answers[0]
+            break
+    expected, notes = min(answers, key=lambda answer: bool(answer[1]))
+    samples = [_with_jumps(job, source, outputs, sample, tolerance) for sample in expected.samples]
+    return Expected(samples, tolerance, _with_rounding(floors, job, outputs, samples)), notes
+
+
+def _with_jumps(job: Job, source: Source, outputs: Mapping[str, str], sample: Sample, tolerance: float) -> Sample:
+    """Return a sample with marks for the elements that jump when the values before a discontinuous operator change
+    by the tolerance. No more than a small share of an output is marked.
+    """
+    after, read = after_jumps(source)
+    names = {name: value for name, value in outputs.items() if value in after}
+    if not names or not read:
+        return sample
+    before, random = job.numpy(sample.inputs, {name: name for name in read}), np.random.default_rng(0)
+    marks = {name: np.zeros(sample.outputs[name].shape, bool) for name in names}
+    for _ in range(_CHANGES):
+        changed = {
+            name: (x + tolerance * scale_of(x) * random.uniform(-1, 1, x.shape)).astype(x.dtype)
+            for name, x in before.items()
+            if x.dtype.kind == "f"
+        }
+        for name, x in job.numpy(sample.inputs, names, {**before, **changed}).items():
+            if x.shape == marks[name].shape:
+                marks[name] |= absolute_errors(x, sample.outputs[name]) > MAX_ROUNDING * np.abs(x)
+    return replace(sample, near={name: m for name, m in marks.items() if 0 < m.mean() <= _MAX_NEAR})
+
+
+def _with_rounding(
+    floors: Mapping[str, float], job: Job, outputs: Mapping[str, str], samples: Sequence[Sample]
+) -> dict[str, float]:
+    """Return the floors, or what float32 rounds in the samples where it is more: see regimes._by_float64.
+
+    Elements that float64 changes by more than the largest rounding are those on the other side of a threshold.
+    """
+    result = dict(floors)
+    for sample in samples:
+        try:
+            exact = job.in_float64(sample.inputs, outputs)
+        except AnyLayerError:  # a layer of the user may not compute in float64
+            continue
+        for name, x in sample.outputs.items():
+            if x.dtype == np.float32:
+                errors = absolute_errors(x, exact[name])
+                error = float(errors[errors <= MAX_ROUNDING * np.abs(x)].max(initial=0.0))
+                result[name] = max(result[name], ROUNDING_FACTOR * error)
+    return result
 
 
 def _untold(source: Source, expected: Expected) -> list[str]:

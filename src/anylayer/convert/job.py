@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, Protocol
 
+import numpy as np
+
 from anylayer.compile.choices import verified_sizes
-from anylayer.compile.inputs import input_arrays
+from anylayer.compile.inputs import input_arrays, needed_inputs
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.noise import noise
 from anylayer.compile.open import open_types, trace_open
@@ -19,8 +22,10 @@ from anylayer.convert.calibration import CalibrationSets
 from anylayer.errors import InputError, nearest, need, wording
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
 from anylayer.graph.sizes import is_static
-from anylayer.network import Array, Network, TensorType
+from anylayer.layer import Bound
+from anylayer.network import Array, Network, Node, TensorType
 from anylayer.optimize.simplify import simplify
+from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Source
 
 
@@ -99,6 +104,46 @@ class Job:
             noise(self.network, self.definitions, sizes.types(self.types, symbols), seed, scale)
             for symbols in verified_sizes(sizes) or sizes.traced
         ]
+
+    def part(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> tuple[Network, dict[str, Array]]:
+        """Return the network whose inputs are its own and `values`, and all these inputs."""
+        feed = {**inputs, **values}
+        nodes = [node for node in self.network.nodes if not {*node.outputs} & {*values}]
+        types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
+        return replace(self.network, inputs={**types}, nodes=nodes), feed
+
+    def numpy(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, str],
+        values: Mapping[str, Array] = MappingProxyType({}),
+    ) -> dict[str, Array]:
+        """Return what the layers compute in NumPy, by the names of outputs. values: see `part`."""
+        network, feed = self.part(inputs, values)
+        runner = NumpyRunner(network, self.definitions, outputs)
+        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
+
+    def in_float64(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, str],
+        values: Mapping[str, Array] = MappingProxyType({}),
+    ) -> dict[str, Array]:
+        """Return what the layers compute in NumPy in float64, by the names of outputs. values: see `part`."""
+
+        def wide(x: Array) -> Array:
+            return x.astype(np.float64) if x.dtype == np.float32 else x
+
+        def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
+            outputs[:] = map(wide, map(np.asarray, outputs))  # constants inside a node are float32
+
+        network, feed = self.part({n: wide(x) for n, x in inputs.items()}, {n: wide(x) for n, x in values.items()})
+        nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]
+        dtype = np.dtype(np.float64) if network.dtype is not None else None
+        network = replace(network, nodes=nodes, dtype=dtype)
+        runner = NumpyRunner(network, self.definitions, outputs)
+        *_, results = runner.steps([feed[n] for n in needed_inputs(network, outputs)], watch)
+        return {public: results[value] for public, value in outputs.items()}
 
 
 def job_of(

@@ -21,6 +21,8 @@ Key = tuple[int, tuple[int, ...], tuple[int, ...], str]
 """The address, shape, strides and dtype of a weight in memory. Weights that several nodes share have one."""
 _MAX_PERMUTED = 6
 """The largest rank of a weight whose axes are permuted in search of a parameter."""
+_MANY = 16
+"""Arrays of so many values differ although each value is changed by at most 3 units in the last place."""
 _TINY = np.float32(1e-30)
 """The number in place of zero where a weight must not have a special value."""
 
@@ -69,7 +71,8 @@ def distinct(network: Network, is_kept: Callable[[StoredWeight], bool]) -> Netwo
     for key, stored in stored_weights(network).items():
         blob = stored.values
         if not is_kept(stored) and _is_special(blob, seen):
-            steps = random.integers(1, 32, blob.shape).astype(np.float32)
+            most = 32 if blob.size < _MANY else 4  # deep networks add the changes up
+            steps = random.integers(1, most, blob.shape).astype(np.float32)
             if blob.size > 1:
                 steps.reshape(-1)[0] = 0  # differs from all others, so that no array is uniform
             changed[key] = np.where(blob == 0, _TINY * (1 + steps), blob * (1 + steps * np.float32(2**-23)))

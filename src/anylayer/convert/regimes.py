@@ -50,9 +50,9 @@ _LAST_DIGITS = 4 * float(np.finfo(np.float32).eps)
 """The largest relative change of a value that rounding inside a node may cause."""
 _ROUNDINGS = 16
 """The number of times that values are changed in their last digits and compared again."""
-_MAX_ROUNDING = 1e-2
+MAX_ROUNDING = 1e-2
 """The largest tolerance that may follow from the rounding of float32, relative to the largest value."""
-_ROUNDING_FACTOR = 4
+ROUNDING_FACTOR = 4
 """A file may differ by this many times the source's own rounding error: engines add in another order, and some
 compute convolutions by transformations that round more."""
 _MIN_SPREAD = 0.01
@@ -132,7 +132,7 @@ def _by_float64(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iter
     a rounded 0, or divides by it, another run may have many times this error. The file with the values inside it
     is another example, if each of its nodes computes the same as NumPy from the same values.
     """
-    near = [c for c in rejected if not c.note and c.error <= _MAX_ROUNDING * c.scale]
+    near = [c for c in rejected if not c.note and c.error <= MAX_ROUNDING * c.scale]
     if not near or comparison.verification.job.network.dtype not in (None, np.float32):
         return
     want = comparison.want
@@ -143,8 +143,8 @@ def _by_float64(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iter
         return
     for c in near:
         examples = [exact[c.name], *([by_nodes[c.name]] if by_nodes and c.name in by_nodes else [])]
-        rounding = _ROUNDING_FACTOR * max(largest_error(want[c.name], x) for x in examples) / c.scale
-        tolerance = min(max(c.tolerance, rounding), _MAX_ROUNDING)
+        rounding = ROUNDING_FACTOR * max(largest_error(want[c.name], x) for x in examples) / c.scale
+        tolerance = min(max(c.tolerance, rounding), MAX_ROUNDING)
         yield replace(c, tolerance=tolerance, ok=by_nodes != {} and c.error <= tolerance * c.scale)
 
 
@@ -191,7 +191,7 @@ def _node_equal(
             continue
         if error > tolerance_for(x.dtype) * max(scale_of(x), least):
             exact = exact or verification.in_float64(inputs, outputs, arguments)
-            if error > _ROUNDING_FACTOR * largest_error(x, exact[name]):
+            if error > ROUNDING_FACTOR * largest_error(x, exact[name]):
                 return False
     return True
 
@@ -294,8 +294,8 @@ REGIMES: tuple[Regime, ...] = (
         "float32; large terms cancel each other, or a small number is divided by",
         "each output with the source; the source with itself in float64; and, where a file can have the values "
         "inside it as outputs, each node with NumPy on the file's own values",
-        f"{_ROUNDING_FACTOR} times the difference between float32 and float64, or between the source and the file "
-        f"with these values, at most {_MAX_ROUNDING:g} of the output's largest value; {TOLERANCE['float32']:g} of "
+        f"{ROUNDING_FACTOR} times the difference between float32 and float64, or between the source and the file "
+        f"with these values, at most {MAX_ROUNDING:g} of the output's largest value; {TOLERANCE['float32']:g} of "
         "a node's",
         "float32 itself rounds by more there, in the source as in the file",
         "output '{}' differs by more than the usual tolerance, but by no more than float32 itself rounds for "

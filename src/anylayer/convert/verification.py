@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.compile.comparison import SELECTING, selecting
-from anylayer.compile.inputs import needed_inputs, needed_nodes
+from anylayer.compile.inputs import needed_nodes
 from anylayer.compile.noise import real_data
 from anylayer.convert.checks import OutputCheck, compare, output_checks, run_file
 from anylayer.convert.deeper import deeper_checks
@@ -23,8 +23,7 @@ from anylayer.convert.regimes import Comparison, WithValues
 from anylayer.engines import load_engine
 from anylayer.errors import AnyLayerError, ConversionError, adding_advice, wording
 from anylayer.graph.operators import WEIGHTED, selects
-from anylayer.layer import Bound
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, Node
 from anylayer.numerics import DEEP_TOLERANCE
 from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Run, Source, Written
@@ -153,10 +152,7 @@ class Verification:
 
         values: values by name. They are used as they are, and the nodes that compute them are not run.
         """
-        outputs = self.outputs if outputs is None else outputs
-        network, feed = self._part(inputs, values)
-        runner = NumpyRunner(network, self.job.definitions, outputs)
-        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
+        return self.job.numpy(inputs, self.outputs if outputs is None else outputs, values)
 
     def in_float64(
         self,
@@ -165,30 +161,8 @@ class Verification:
         values: Mapping[str, Array] = MappingProxyType({}),
     ) -> dict[str, Array]:
         """Return what `numpy` returns, computed in float64."""
-
-        def wide(x: Array) -> Array:
-            return x.astype(np.float64) if x.dtype == np.float32 else x
-
-        def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
-            outputs[:] = map(wide, map(np.asarray, outputs))  # constants inside a node are float32
-
         outputs = self.outputs if outputs is None else outputs
-        network, feed = self._part(
-            {n: wide(x) for n, x in inputs.items()}, {n: wide(x) for n, x in values.items()}
-        )
-        nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]
-        dtype = np.dtype(np.float64) if network.dtype is not None else None
-        network = replace(network, nodes=nodes, dtype=dtype)
-        runner = NumpyRunner(network, self.job.definitions, outputs)
-        *_, results = runner.steps([feed[n] for n in needed_inputs(network, outputs)], watch)
-        return {public: results[value] for public, value in outputs.items()}
-
-    def _part(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> tuple[Network, dict[str, Array]]:
-        """Return the network whose inputs are its own and `values`, and all these inputs."""
-        feed = {**inputs, **values}
-        nodes = [node for node in self.job.network.nodes if not {*node.outputs} & {*values}]
-        types = {n: TensorType.of(x.shape, x.dtype) for n, x in feed.items()}
-        return replace(self.job.network, inputs={**types}, nodes=nodes), feed
+        return self.job.in_float64(inputs, outputs, values)
 
     def jumps(self, written: Written) -> set[str]:
         """Return the outputs of a file in low precision that depend on discontinuous operators."""

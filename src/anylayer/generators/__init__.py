@@ -23,10 +23,15 @@ from anylayer.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Inputs of the network, and the outputs that its layers compute from them in NumPy, by name."""
+    """Inputs of the network, and the outputs that its layers compute from them in NumPy, by name.
+
+    `near` marks elements of outputs that jump, for example by a threshold, when values before change within the
+    tolerance.
+    """
 
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
+    near: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,28 @@ range, such as a softmax."""'''
 
 
 def test_data(expected: Expected) -> bytes:
-    """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0"."""
-    return archive("sample", [(list(s.inputs.values()), list(s.outputs.values())) for s in expected.samples])
+    """Return the inputs and outputs of all samples as a .npz archive with names such as "sample_0_input_0".
 
-
-def archive(what: str, parts: Iterable[tuple[Sequence[Array | None], Sequence[Array]]]) -> bytes:
-    """Return inputs and outputs as a .npz archive with names such as "case_0_input_0", where `what` is "case". It
-    contains no names from the network's file, and no absent inputs.
+    "sample_0_near_1" marks the elements of output 1 that are near a jump; an output without any has no such array.
     """
-    arrays: dict[str, Any] = {}
+    arrays = {}
+    for i, sample in enumerate(expected.samples):
+        near = {name: j for j, name in enumerate(sample.outputs)}
+        arrays.update({f"sample_{i}_near_{near[name]}": marks for name, marks in sample.near.items()})
+    return archive(
+        "sample", [(list(s.inputs.values()), list(s.outputs.values())) for s in expected.samples], arrays
+    )
+
+
+def archive(
+    what: str,
+    parts: Iterable[tuple[Sequence[Array | None], Sequence[Array]]],
+    others: Mapping[str, Array] = MappingProxyType({}),
+) -> bytes:
+    """Return inputs and outputs as a .npz archive with names such as "case_0_input_0", where `what` is "case". It
+    contains no names from the network's file, and no absent inputs. others: further arrays.
+    """
+    arrays: dict[str, Any] = {**others}
     for i, (inputs, outputs) in enumerate(parts):
         arrays.update({f"{what}_{i}_input_{j}": a for j, a in enumerate(inputs) if a is not None})
         arrays.update({f"{what}_{i}_output_{j}": a for j, a in enumerate(outputs)})

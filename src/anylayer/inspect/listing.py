@@ -204,6 +204,8 @@ def where(n: NodeReport, *, reason: bool = False) -> str:
 
 _TRAINING = ("filler", "initializer", "regularizer", "constraint")
 _HIDDEN = ("name", "trainable", "dtype")
+_MAX_VALUES = 32
+"""The largest number of values of a param that is shown."""
 
 
 def short(params: Mapping[str, Any]) -> str:
@@ -228,8 +230,9 @@ def short(params: Mapping[str, Any]) -> str:
         elif isinstance(value, np.ndarray):
             parts.append(f"{name}={TensorType(value.shape, value.dtype)}")
         else:
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            parts.append(f"{name}={shown}")
+            values = value if isinstance(value, list) else [value]
+            more = f",... ({len(values)} values)" if len(values) > _MAX_VALUES else ""
+            parts.append(f"{name}={','.join(map(str, values[:_MAX_VALUES]))}{more}")
     return " ".join(p for p in parts if p)
 
 
