@@ -1,6 +1,6 @@
 """Make states.npz: models of operators with a state or with complex numbers, and what they compute.
 
-refused.npz has models for tests of the reader.
+quantized_states.npz has quantized ones, and refused.npz models for tests of the reader.
 
     python make_states.py    (needs what make_operators.py needs)
 
@@ -23,9 +23,9 @@ from make_selections import lstm_weights
 TANH = 4
 
 
-def state(*shape, dtype=F, scale=None):
-    """Return a variable, which is zero at first."""
-    return ("state", np.zeros(shape, dtype), scale)
+def state(*shape, q=None):
+    """Return a variable, which is zero at first. q: its dtype, scale and zero point, if it is quantized."""
+    return ("state", np.zeros(shape, q.dtype if q else F), q)
 
 
 def array(given):
@@ -46,7 +46,7 @@ def case(name, inputs, options, outputs, version=1, runs=1, later=None):
             tensor, q = graph.tensors[index], x[1] if isinstance(x, tuple) else x
             if isinstance(x, tuple) and x[0] == "state":
                 tensor.isVariable, tensor.buffer = True, 0
-                q = Q(None, I16, x[2]) if x[2] else None
+                q = x[2]
             if isinstance(q, Q):
                 tensor.quantization = schema.QuantizationParametersT()
                 tensor.quantization.scale = np.atleast_1d(q.scale).astype(F)
@@ -276,11 +276,34 @@ def quantized():
     held = float(np.abs(noise(2, 3) @ noise(8, 3).T).max()) / 2**15
     times = ("const", Q(noise(8, 5, seed=1), I16, float(np.abs(noise(8, 5, seed=1)).max()) / 32767))
     steps = ("const", Q(noise(4, seed=2), I32, held * times[1].scale))
-    parts = [x, features, times, steps, state(2, 40, dtype=I16, scale=held)]
+    parts = [x, features, times, steps, state(2, 40, q=Q(None, I16, held))]
     to = values(np.array([-9, 9], F), I8)
     for title, runs in (("first", 1), ("later", 6)):
         how = ("SVDFOptions", {"rank": 2, "fusedActivationFunction": RELU})
         yield case(f"SVDF int8 {title}", parts, how, [((2, 4), to)], version=4, runs=runs)
+    for title, gate, steps, cell in (("plain", True, 5, -11), ("coupled", False, 3, -12), ("long", True, 12, -13)):
+        x, floats, held = values(noise(2, steps, 3, scale=1.5)), lstm_weights(1, gate=gate), values(noise(9) / 3)
+        parts = int8(floats)
+        for i in range(0 if gate else 1, 4):
+            parts[11 + i] = ("const", Q(floats[11 + i][1], I32, x.scale * parts[i][1].scale))
+
+        def change(whole, graph, step, held=held):
+            step.intermediates = []
+            for i in range(5):  # the first four are those of layer normalization, the last one is of the output
+                tensor = schema.TensorT()
+                tensor.name, tensor.shape, tensor.buffer = f"intermediate{i}", [], 0
+                tensor.type = schema.TensorType.INT8 if i == 4 else schema.TensorType.INT16
+                tensor.quantization = schema.QuantizationParametersT()
+                tensor.quantization.scale = [held.scale if i == 4 else 2.0**-12]
+                tensor.quantization.zeroPoint = [held.zero if i == 4 else 0]
+                step.intermediates.append(len(graph.tensors))
+                graph.tensors.append(tensor)
+
+        cells = state(2, 4, q=Q(None, I16, 2.0**cell))
+        inputs = [x, *parts, state(2, 4, q=Q(None, I8, held.scale, held.zero)), cells, *[None] * 4]
+        options = ("UnidirectionalSequenceLSTMOptions", {"fusedActivationFunction": TANH})
+        name = f"UNIDIRECTIONAL_SEQUENCE_LSTM int8 {title}"
+        yield case(name, inputs, options, [((2, steps, 4), held)], version=3, later=change)
 
 
 def refused():
@@ -300,5 +323,6 @@ def refused():
 
 
 if __name__ == "__main__":
-    save("states.npz", [*steps(), *hybrids(), *complex_numbers(), *variables(), *quantized(), *composite()])
+    save("states.npz", [*steps(), *hybrids(), *complex_numbers(), *variables(), *composite()])
+    save("quantized_states.npz", [*quantized()])
     np.savez_compressed(Path(__file__).with_name("refused.npz"), **refused())

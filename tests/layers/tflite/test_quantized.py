@@ -19,7 +19,7 @@ from tests.engine_names import ALL
 
 from .recorded import cases_of
 
-CASES = cases_of("quantized.npz")
+CASES = {**cases_of("quantized.npz"), **cases_of("quantized_states.npz")}
 SHARE = 0.8
 """The share of exactly equal integers in each case, at least."""
 EXACT = {*ON_INTEGERS, "EQUAL", "GREATER", "LESS", "MAX_POOL_2D", "NOT_EQUAL", "SPACE_TO_BATCH_ND"}

@@ -6,14 +6,16 @@ operator, and its last outputs are the following state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 import numpy as np
 
 from anylayer import ops
-from anylayer.layer import Array, Enum, Layer, attribute, need, need_shape
+from anylayer.layer import Array, Enum, attribute, need, need_shape
 from anylayer.layers._table import operators, row
 from anylayer.layers.tflite._base import ACTIVATION, SOURCE, TFLiteLayer, activate
 from anylayer.layers.tflite._quantized import round_rows
@@ -28,16 +30,50 @@ _Parts = Sequence[Array]
 """Weights in the order of the file, None where the file has none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rounding:
+    """How TFLite rounds rows before quantized weights, and of integers, arguments of gates, gates, c and h."""
+
+    rows: Function = lambda x: x
+    argument: Function = lambda x: x
+    gate: Function = lambda x: x
+    cell: Function = lambda x: x
+    hidden: Function = lambda x: x
+
+
+def _in_16_bits(scale: float) -> Function:
+    """Return the function that rounds to integers of 16 bits times the scale."""
+    step = np.float32(scale)
+    return lambda x: np.clip(np.rint(x / step), -(2**15), 2**15 - 1) * step
+
+
 class _Recurrent(TFLiteLayer):
     asymmetric_quantize_inputs: bool = attribute("bool", False)
 
     @property
-    def rounding(self) -> Function | None:
-        """The function that rounds rows which quantized weights multiply, where the input is not quantized."""
-        steps = self.settings.get("steps", [[None]])[0]
-        if steps[0] is not None or not any(steps):
+    def rounding(self) -> _Rounding | None:
+        """How numbers are rounded, None where nothing is quantized."""
+        inputs, outputs, _ = self.settings.get("steps", [[None], [None], []])
+        if not any(inputs):
             return None
-        return partial(round_rows, axes=-1, asymmetric=self.asymmetric_quantize_inputs)
+        if inputs[0] is None or self.type == "SVDF":
+            rows = partial(round_rows, axes=-1, asymmetric=self.asymmetric_quantize_inputs)
+            return _Rounding(rows if inputs[0] is None else lambda x: x)
+        steps = [outputs[0], *self.settings.get("states", ())]
+        parts = [*inputs[9:12], *inputs[16:18], *inputs[20:]]
+        fits = self.type == "UNIDIRECTIONAL_SEQUENCE_LSTM" and len(steps) == 4 and all(steps) and not any(parts)
+        rule = "only an LSTM over sequences without peepholes, projection and layer normalization"
+        need(fits, f"{rule} may have a quantized input")
+        *same, cell = [[*map(float, scale.reshape(-1)), *map(int, zero.reshape(-1))] for scale, zero, _ in steps]
+        fits = same[0] == same[1] == same[2] and len(cell) == 2 and math.frexp(cell[0])[0] == 0.5 and not cell[1]
+        need(fits, f"the scales and zero points of its output and states do not agree: {[*same, cell]}")
+        scale, zero, _ = outputs[0]
+
+        def hidden(x: Array) -> Array:
+            y: Array = ops.dequantize_linear(ops.quantize_linear(x, scale, zero), scale, zero)
+            return y
+
+        return _Rounding(lambda x: x, _in_16_bits(2**-12), _in_16_bits(2**-15), _in_16_bits(cell[0]), hidden)
 
 
 def _over_sequences(run: Function, *numbers: Sequence[int], auxiliary: int = 99) -> Function:
@@ -46,7 +82,7 @@ def _over_sequences(run: Function, *numbers: Sequence[int], auxiliary: int = 99)
     """
 
     def function(
-        x: Array, *parts: Array, time_major: bool, rounding: Function | None, merge_outputs: bool = True,
+        x: Array, *parts: Array, time_major: bool, rounding: _Rounding | None, merge_outputs: bool = True,
         **how: object,
     ) -> Array | list[Array]:  # fmt: skip
         need(len(x.shape) == 3, f"the input must have 3 axes, got shape {tuple(x.shape)}")
@@ -61,7 +97,7 @@ def _over_sequences(run: Function, *numbers: Sequence[int], auxiliary: int = 99)
 
 
 def _lstm(
-    x: Array, parts: _Parts, back: bool, rounding: Function | None, *, fused_activation_function: str,
+    x: Array, parts: _Parts, back: bool, rounding: _Rounding | None, *, fused_activation_function: str,
     cell_clip: float, proj_clip: float, diagonal_recurrent_tensors: bool = False,
 ) -> Array:  # fmt: skip
     """Return the outputs (T, B, H) of an LSTM in one direction. parts: the weights in the order of the file."""
@@ -97,6 +133,7 @@ def _gates(parts: _Parts) -> tuple[list[Array], ...]:
     w, r, b, norms = ([*parts[i : i + 4], *_NOTHING][:4] for i in (0, 4, 11, 17))
     peepholes = [*parts[8:11]]
     need(all(v is not None for v in (*w[1:], *r[1:], *b[1:])), "a weight of a gate is absent")
+    need(all(v is None or v.dtype.kind == "f" for v in parts), "a bias has no scale")
     if w[0] is None:  # the input gate is 1 - f: its argument is that of f, negated
         w[0], r[0], b[0], peepholes[0] = (None if v[1] is None else -v[1] for v in (w, r, b, peepholes))
         norms[0] = norms[1]
@@ -105,36 +142,40 @@ def _gates(parts: _Parts) -> tuple[list[Array], ...]:
 
 def _lstm_step(
     x: Array, h: Array, c: Array, gates: Sequence[_Parts], projection: _Parts, activation: str,
-    limits: tuple[float, float], rounding: Function | None,
+    limits: tuple[float, float], rounding: _Rounding | None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return h and c after a step of an LSTM."""
     w, r, b, norms, peepholes = gates
-    function, rounded = _FUNCTIONS[activation], rounding or (lambda rows: rows)
-    rows = rounded(x), rounded(h)
+    rounded = rounding or _Rounding()
+    rows = rounded.rows(x), rounded.rows(h)
 
-    def gate(i: int, cell: Array | None) -> Array:
-        y: Array = rows[0] @ w[i].T + rows[1] @ r[i].T
+    def gate(i: int, cell: Array | None, function: Function = ops.sigmoid) -> Array:
+        y: Array = rows[0] @ w[i].T
+        y = rounded.argument(y if norms[i] is not None else y + b[i]) + rounded.argument(rows[1] @ r[i].T)
         peep = None if i == 2 else peepholes[min(i, 2)]
         y = y if peep is None else y + peep * cell
         if norms[i] is not None:
             y = y - y.mean(axis=-1, keepdims=True)
-            y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + _EPSILON) * norms[i]
-        return y + b[i]
+            y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + _EPSILON) * norms[i] + b[i]
+        gated: Array = rounded.gate(function(y))
+        return gated
 
     def clip(y: Array, limit: float) -> Array:
         return np.clip(y, -limit, limit) if limit > 0 else y
 
-    c = clip(ops.sigmoid(gate(1, c)) * c + ops.sigmoid(gate(0, c)) * function(gate(2, None)), limits[0])
-    h = ops.sigmoid(gate(3, c)) * function(c)
+    function = _FUNCTIONS[activation]
+    c = rounded.cell(rounded.cell(gate(1, c) * c) + rounded.cell(gate(0, c) * gate(2, None, function)))
+    c = clip(c, limits[0])
+    h = rounded.hidden(gate(3, c) * rounded.gate(function(c)))
     if projection[0] is not None:
-        h = rounded(h) @ projection[0].T
+        h = rounded.rows(h) @ projection[0].T
         h = clip(h if projection[1] is None else h + projection[1], limits[1])
     return h, c
 
 
 def _one_lstm(
     x: Array, *parts: Array, kernel_type: int, fused_activation_function: str, cell_clip: float, proj_clip: float,
-    rounding: Function | None,
+    rounding: _Rounding | None,
 ) -> list[Array]:  # fmt: skip
     if kernel_type == 0:
         need(len(parts) in (19, 23), f"it has {len(parts) + 1} inputs, expected 20 or 24")
@@ -151,7 +192,7 @@ def _one_lstm(
 
 
 def _rnn(
-    x: Array, parts: _Parts, back: bool, rounding: Function | None, *, fused_activation_function: str
+    x: Array, parts: _Parts, back: bool, rounding: _Rounding | None, *, fused_activation_function: str
 ) -> Array:
     w, r, b = parts
     need(w is not None and r is not None and b is not None, "a weight is absent")
@@ -165,23 +206,24 @@ def _rnn(
 
 
 def _rnn_step(
-    x: Array, w: Array, r: Array, b: Array, h: Array, *, fused_activation_function: str, rounding: Function | None
+    x: Array, w: Array, r: Array, b: Array, h: Array, *, fused_activation_function: str, rounding: _Rounding | None
 ) -> list[Array]:
-    x, h = (x, h) if rounding is None else (rounding(x), rounding(h))
+    x, h = (x, h) if rounding is None else (rounding.rows(x), rounding.rows(h))
     h = _FUNCTIONS[fused_activation_function](x @ w.T + h @ r.T + b)
     return [h, h]
 
 
 def _svdf(
     x: Array, features: Array, times: Array, bias: Array | None, state: Array, *, rank: int,
-    fused_activation_function: str, rounding: Function | None, input_steps: Steps | None,
+    fused_activation_function: str, rounding: _Rounding | None, input_steps: Steps | None,
 ) -> list[Array]:  # fmt: skip
     batch, (filters, memory) = x.shape[0], times.shape
     need(0 < rank <= filters and filters % rank == 0, f"rank={rank} does not divide {filters} filters")
     need_shape(state, (batch, filters * memory), "the state")
-    column = (x if rounding is None else rounding(x)) @ features.T
+    column = (x if rounding is None else rounding.rows(x)) @ features.T
     rows = np.concatenate([state.reshape(batch, filters, memory)[..., 1:], column[..., None]], axis=-1)
     y = (rows * times).sum(axis=-1).reshape(batch, filters // rank, rank).sum(axis=-1)
+    need(bias is None or bias.dtype == y.dtype, "the bias has no scale")
     y = y if bias is None else y + bias
     activation = "NONE" if input_steps else fused_activation_function  # as TFLite computes integers
     return [activate(y, activation), rows.reshape(batch, filters * memory)]
@@ -191,11 +233,6 @@ _ACTIVATION = {"fused_activation_function": attribute(Enum(*_NAMES), "TANH")}
 _HOW = {"time_major": attribute("bool", False), **_ACTIVATION}
 _BOTH = {**_HOW, "merge_outputs": attribute("bool", False)}
 _LIMITS = {"cell_clip": attribute("float", 0.0), "proj_clip": attribute("float", 0.0)}
-
-
-def _need_reals(self: Layer, *inputs: Array) -> None:
-    is_quantized = self.settings.get("steps", [[None]])[0][0] is not None
-    need(not is_quantized or self.type == "SVDF", "a quantized input of a recurrent operator is not supported")
 
 
 operators(
@@ -217,7 +254,6 @@ operators(
             _over_sequences(_rnn, range(3), range(4, 7), auxiliary=8), "bidirectional_sequence_rnn",
             "There are two outputs, or one with merge_outputs.", **_BOTH),
     },
-    check=_need_reals,
 )  # fmt: skip
 operators(
     _Recurrent,
@@ -231,5 +267,4 @@ operators(
             "The state (B, filters * memory) has the last features of each filter, the oldest first.",
             rank=attribute("int32"), fused_activation_function=ACTIVATION),
     },
-    check=_need_reals,
 )  # fmt: skip

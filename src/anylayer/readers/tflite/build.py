@@ -322,8 +322,11 @@ class _Builder:
                 if i < len(inputs):
                     inputs[i], following = self._step(name, i, inputs[i])
                     outputs.append(following)
+            last = self._indices(table, "intermediates")[4:5] if kind in STATES else []
+            held: list[_Tensor | None] = [self._at(i) for i in last if i != -1]
             for i in STATES.get(kind, ()):
                 state = inputs[i] if i < len(inputs) else None
+                held.append(state)
                 need(state is None or state.name in self.variables, f"its input {i} is no variable", NetworkError)
                 inputs[i : i + 1] = [None] * (i < len(inputs))
             for tensor in outputs:
@@ -352,6 +355,7 @@ class _Builder:
         steps = [[None if t is None else t.steps for t in tensors] for tensors in (inputs, outputs, constants)]
         if any(any(s) for s in steps):
             settings["steps"] = steps
+            settings["states"] = [None if t is None else t.steps for t in held]
         blobs = [t.value for t in constants if t.value is not None]
         self.network.nodes.append(
             Node(
