@@ -69,11 +69,11 @@ class _Recurrent(TFLiteLayer):
         need(fits, f"the scales and zero points of its output and states do not agree: {[*same, cell]}")
         scale, zero, _ = outputs[0]
 
-        def hidden(x: Array) -> Array:
+        def at_steps(x: Array) -> Array:
             y: Array = ops.dequantize_linear(ops.quantize_linear(x, scale, zero), scale, zero)
             return y
 
-        return _Rounding(lambda x: x, _in_16_bits(2**-12), _in_16_bits(2**-15), _in_16_bits(cell[0]), hidden)
+        return _Rounding(lambda x: x, _in_16_bits(2**-12), _in_16_bits(2**-15), _in_16_bits(cell[0]), at_steps)
 
 
 def _over_sequences(run: Function, *numbers: Sequence[int], auxiliary: int = 99) -> Function:
@@ -157,8 +157,8 @@ def _lstm_step(
         if norms[i] is not None:
             y = y - y.mean(axis=-1, keepdims=True)
             y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + _EPSILON) * norms[i] + b[i]
-        gated: Array = rounded.gate(function(y))
-        return gated
+        value: Array = rounded.gate(function(y))
+        return value
 
     def clip(y: Array, limit: float) -> Array:
         return np.clip(y, -limit, limit) if limit > 0 else y
