@@ -431,3 +431,20 @@ def test_a_long_loop_without_ifs_is_recorded_as_a_loop(engine: str) -> None:
     assert not any(o.op == "Loop" for o in short.ops)
     with pytest.raises(TraceError, match="it takes 90000 steps, at most 30000 are supported; use whole arrays"):
         traced(weighted, [TensorType.of((90_000,), np.float32)])
+
+
+@pytest.mark.parametrize("engine", GENERAL)
+def test_a_choice_between_a_number_and_a_scalar_has_the_dtype_of_the_scalar(engine: str) -> None:
+    def weighted(x: Array) -> Any:
+        total, parts = np.float32(0), np.zeros(len(x), np.float32)
+        for i in range(len(x)):
+            total = total + (2 if x[i] > 0 else x[i]) * x[0]
+            parts[i] = x[i] if x[i] > 1 else -0.5
+        return np.array(total), parts
+
+    graph = traced(weighted, [TensorType.of((20,), np.float32)])
+    for seed in range(3):
+        x = np.random.default_rng(seed).integers(-8, 9, 20).astype(np.float32) / 4
+        for got, want in zip(program_of(graph, engine)([x]), weighted(x), strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-6)

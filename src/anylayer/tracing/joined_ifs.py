@@ -29,7 +29,7 @@ from anylayer.tracing.decisions import Decision, Run, Writes, current_run
 from anylayer.tracing.grown import GrownList, Unreadable, unreadable_list
 from anylayer.tracing.loop_items import arrays_in, kind_in
 from anylayer.tracing.loop_state import OWN_PREFIX, LoopState, variable_of
-from anylayer.tracing.python_numbers import PythonNumber, Scalar, number
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, is_exact, number
 from anylayer.tracing.record import running_graph
 
 if TYPE_CHECKING:
@@ -245,6 +245,11 @@ class BothSides:
             others = [v for v in (x, y, result) if type(v) is TracedArray and not v._scalar]
             self.run.chosen += [(v._base(), v._base()._version) for v in others]
             return result
+        if kind and other and {kind.name, other.name} == {"number", "scalar"} and name.startswith(OWN_PREFIX):
+            dtype, plain = (kind.dtype, b) if kind.name == "scalar" else (other.dtype, a)
+            if is_exact(plain, dtype):  # of `2 if c else x[0]`, as of max(2, x[0])
+                a, b = (dtype.type(v) if v is plain else v for v in (a, b))
+                return self.choice(name, condition, (x, a), (y, b))
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
         place = self.decision.place
         if kind and other and kind.name == other.name == "array" and tracing.checked.questions().how == "joined":

@@ -356,7 +356,7 @@ def extreme_of(name: str, values: Sequence[Any]) -> Scalar:
     if arrays:
         if any(x.ndim or x.dtype != arrays[0].dtype for x in arrays):
             return None
-        if not all(type(x) is TracedArray or _is_exact(x, arrays[0].dtype) for x in values):
+        if not all(type(x) is TracedArray or is_exact(x, arrays[0].dtype) for x in values):
             return None
         values = [x if type(x) is TracedArray else np.asarray(x, arrays[0].dtype) for x in values]
     elif None in map(kind_of, values):
@@ -379,7 +379,7 @@ def extreme_of(name: str, values: Sequence[Any]) -> Scalar:
     return best
 
 
-def _is_exact(x: Scalar, dtype: Any) -> bool:
+def is_exact(x: Scalar, dtype: Any) -> bool:
     """Return whether a plain number is the same number in a dtype."""
     if type(x) not in (int, float) or (type(x) is float and dtype.kind != "f"):
         return False
