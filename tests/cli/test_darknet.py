@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import anylayer
 from tests.readers.darknet import test_reader as darknet
 
 
@@ -72,3 +73,16 @@ def test_dialect_of_the_weights_is_not_that_of_the_written_file(anylayer_command
     assert "dialect 'bvlc'" in text
     text = anylayer_command("convert", *FILES, "--dialect", "sdd", "-o", "out.onnx", status=1).stderr
     assert "there is no dialect 'sdd'" in text and "pjreddie" in text
+
+
+def test_identify_tells_who_wrote_the_weights(anylayer_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    weights = (0.5 * np.random.default_rng(0).standard_normal(84)).astype("<f4").tobytes()
+    darknet.files(darknet.LSTM, darknet.HEADER + weights)
+    x = np.random.default_rng(1).standard_normal((1, 2)).astype(np.float32)
+    np.savez("in.npz", data=x)
+    for dialect in ("pjreddie", "alexeyab"):
+        net = anylayer.read(*FILES, dialect=dialect)
+        np.savez("out.npz", lstm_0=net.compile("numpy")({"data": x})["lstm_0"])
+        shown = anylayer_command("identify", *FILES, "-i", "in.npz", "--expect", "out.npz").stdout
+        assert f"read the network with --dialect {dialect}" in shown

@@ -58,7 +58,8 @@ class Meanings:
     """The meanings of a network's nodes.
 
     `dialects` are those that matter to one of its types, None first. `others` are those in which the file has
-    other nodes and inputs, since a type has another role in them; it must be read in them.
+    other nodes, inputs or weights, since a type has another role in them, or other weights; it must be read in
+    them.
     """
 
     def __init__(self, net: Net) -> None:
@@ -66,18 +67,19 @@ class Meanings:
         dialect = net.network.dialect
         self._nodes: dict[str | None, Sequence[Node] | AnyLayerError] = {dialect: net.network.nodes}
         self._forks: dict[str, list[str | None]] = {n.type: [dialect] for n in net.network.nodes}
-        self.others = [] if dialect is not None else list(dict.fromkeys(self._with_other_roles()))
+        self.others = [] if dialect is not None else list(dict.fromkeys(self._to_read_again()))
         if dialect is None:
             self._add_forks(Registry.of(net.network.format))
         self.dialects = list(dict.fromkeys([dialect, *(d for forks in self._forks.values() for d in forks)]))
         self.found: dict[tuple[str, str], dict[str, FieldChange]] = {}
         """The changes that were listed, by type and text, and by the name of the node."""
 
-    def _with_other_roles(self) -> Iterator[str]:
+    def _to_read_again(self) -> Iterator[str]:
+        fills = hasattr(load_reader(self._network.format), "fill")  # the layers decide where their weights are
         for type_ in self._forks:
             classes = [d for d in self._definitions[type_] if d.built_in and d.typed]
             for definition in classes:
-                if definition.layer_class.role != classes[0].layer_class.role:
+                if fills or definition.layer_class.role != classes[0].layer_class.role:
                     yield from definition.dialects
 
     def _add_forks(self, registry: Registry) -> None:
