@@ -289,5 +289,7 @@ case("softmax tree temperature", (11,), "[softmax]\ntree=small.tree\ntemperature
 region = "[region]\nanchors=1,2, 3,4\nclasses=11\nnum=2\ncoords=4\nsoftmax=1\nthresh=.3\ntree=small.tree\n"
 x = noise(1, 32, 6, 8, seed=37, scale=3)
 case("region tree", (32, 6, 8), same_map(32) + region, [np.zeros(32), np.eye(32)], None, x=x, boxes=of_tree)
+w = [a for i, n in enumerate((7, 5, 5)) for a in connected(5, n, 11 + i)]
+case("rnn ignores hidden", (7,), "[rnn]\noutput=5\nhidden=9\nactivation=leaky\n", w, (5,), 2)
 save([{**entry, "dialect": "pjreddie", "tree": TREE} for entry in CASES], "darknet.npz")
 print(len(CASES), "cases")

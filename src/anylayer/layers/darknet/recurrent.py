@@ -73,7 +73,7 @@ class Rnn(Simple):
     """Compute y = f(V s), with the next state s = f(W x) + f(U s), and + s with `shortcut`.
 
     (N, ...) to (N, output), for the N steps of a sequence. Each product has biases, and a normalization with
-    `batch_normalize`. The file has W, U and V, each as [connected]. pjreddie's Darknet ignores `hidden`.
+    `batch_normalize`. The file has W, U and V, each as [connected]. In dialect "pjreddie", `hidden` has no effect.
     Source: pjreddie/darknet src/rnn_layer.c (executed); AlexeyAB/darknet src/rnn_layer.c.
     """
 
@@ -83,7 +83,8 @@ class Rnn(Simple):
     logistic: int = field(0, "int32", 0, least=0, most=2, doc="f of U s: 1 is logistic, 2 loggy")
 
     def forward(self, x: Array) -> Array:
-        flat, size = x.reshape(x.shape[0], math.prod(x.shape[1:])), self.hidden or self.output
+        flat = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+        size = self.output if self.dialect == "pjreddie" else self.hidden or self.output
         shapes = (size, flat.shape[1]), (size, size), (self.output, size)
         return self.run(
             flat, partial(ops.gemm, trans_b=True), *shapes, of_state=("", "logistic", "loggy")[self.logistic]
@@ -180,10 +181,9 @@ class ConvLstm(Convolutions):
         shapes = {f"v{gate}": self.kernel(count, count) for gate in "fio" if self.peephole}
         shapes |= {f"w{gate}": self.kernel(count, count * (1 + narrow)) for gate in ("f" if narrow else "figo")}
         parts = self.products(shapes | {f"u{gate}": self.kernel(count, channels) for gate in "figo"})
-        function = ACTIVATIONS[self.activation]
 
         def product(name: str, value: Array) -> Array:
-            return function(multiply(value, *parts[name])) if name in parts else zero
+            return ACTIVATIONS[self.activation](multiply(value, *parts[name])) if name in parts else zero
 
         zero = np.zeros_like(x[:1, :1])
         h = c = zero.repeat(count, axis=1)
