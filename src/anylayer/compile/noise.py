@@ -69,7 +69,7 @@ def noise(
     for name, kind in known_types.items():
         if kind.dtype.kind in "iu" and kind.dtype.itemsize <= _MAX_FULL_BYTES:
             limits = np.iinfo(kind.dtype)
-            arrays[name] = random.integers(limits.min, limits.max + 1, kind.shape).astype(kind.dtype)
+            arrays[name] = random.integers(limits.min, limits.max, kind.shape, kind.dtype, endpoint=True)
     if _may_need_samples(network, definitions, known_types):
         traced = trace_nodes(network, network.nodes, definitions, types, lenient=True)
         for name, draw in _samplers(traced, types):
