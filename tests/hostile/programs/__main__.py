@@ -7,6 +7,7 @@ import json
 import math
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ from .program import make
 ROOT = Path(__file__).parents[3]
 ENDS = ("traced", "in Python", "refused", "stated", "differs", "raises", "died", "hung")
 _SECONDS = 60.0
+"""The processor's time that one program may take on one engine. Beside other work, the clock may show _WAIT."""
+_WAIT = 1800.0
 
 
 class Child:
@@ -43,15 +46,15 @@ class Child:
             raise RuntimeError("the process has no pipes")
         process.stdin.write(f"{seed} {engine}\n".encode())
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+        ready, _, _ = select.select([process.stdout], [], [], _WAIT)
         line = process.stdout.readline() if ready else b""
         if line:
             what, reason = json.loads(line)
             return what, reason
         self.close()
-        if ready:
-            return "died", f"exit status {process.returncode}"
-        return "hung", f"no answer in {_SECONDS:g} s"
+        if not ready or process.returncode == -signal.SIGPROF:
+            return "hung", f"no answer in {_SECONDS:g} s of the processor's time, or in {_WAIT:g} s"
+        return "died", f"exit status {process.returncode}"
 
     def close(self) -> None:
         """End the process."""
@@ -67,9 +70,11 @@ def _answer() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         seed, engine = line.split()
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)  # ends this process
         verdict = judge(make(int(seed)), engine)
         answers.write(json.dumps([verdict.what, verdict.reason]) + "\n")
         answers.flush()
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def run(
