@@ -120,7 +120,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def opencv4(folder: Path) -> dict[str, Any]:
     """Return the outputs of all networks in OpenCV 4. Skip where there is none."""
-    return results_of(PROGRAM, folder, "readNetFromDarknet")
+    return results_of(PROGRAM, folder)
 
 
 def forward(net: dnn.Net, folder: Path, name: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def opencv4(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, case in CASES.items():
         (folder / name).write_bytes(case.model)
     (folder / "cases.pickle").write_bytes(pickle.dumps({name: blobs(case) for name, case in CASES.items()}))
-    results = results_of(PROGRAM, folder, "readNetFromTFLite")
+    results = results_of(PROGRAM, folder)
     assert len(results) > 60
     return results
 
