@@ -102,7 +102,7 @@ except anylayer.AnyLayerError as error:
     print(error)
 """
 """A program in which no file may have more than 100 bytes. It runs in a process of its own, because the limit
-holds for pytest's files, too. Of the bytecode of a module, Python would write 100 bytes, and fail with them later."""
+holds for pytest's files, too. Of a module's bytecode, Python would write 100 bytes, and fail with them later."""
 
 
 @pytest.mark.parametrize("name", ["o.onnx", "o.xml", "o.prototxt"])

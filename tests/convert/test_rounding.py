@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 import anylayer
+from anylayer.convert import generation
 from anylayer.engines import onnxruntime
 from anylayer.errors import ConversionError
+from anylayer.generators import Project
 
 TEXT = """
 input: "data" input_shape { dim: 1 dim: 2000 }
@@ -226,3 +228,35 @@ def test_network_of_tensorflow_is_measured_in_float64(tmp_path: Path, monkeypatc
     monkeypatch.setattr("anylayer.convert.regimes.MAX_ROUNDING", np.inf)
     (check,) = net.write(tmp_path / "net.onnx", verify={"x": x}).checks
     assert check.rule == "float64"
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("factor", [1, 1.01])
+def test_generated_code_may_differ_by_what_float32_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    """The exponential of about 80 loses two digits, because the last digit of such a float32 is 8e-6."""
+    random = np.random.default_rng(0)
+    x, weights = np.ones((1, 4000), np.float32), random.standard_normal((4000, 40)).astype(np.float32)
+    weights *= np.float32(80 / (x @ weights).max())
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["sums"]), helper.make_node("Exp", ["sums"], ["y"])]
+    values = [helper.make_tensor_value_info(n, 1, [1, size]) for n, size in (("x", 4000), ("y", 40))]
+    graph = helper.make_graph(nodes, "net", values[:1], values[1:], [numpy_helper.from_array(weights, "w")])
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "a.onnx"
+    )
+    net = anylayer.read(tmp_path / "a.onnx")
+    run_test = generation.run_test
+
+    def run_changed_test(project: Project, folder: Path, *rest: Any) -> list[str]:
+        code = (folder / "model.py").read_text("utf-8")
+        assert "torch.exp(" in code
+        (folder / "model.py").write_text(code.replace("torch.exp(", f"{factor} * torch.exp("), "utf-8")
+        return run_test(project, folder, *rest)
+
+    monkeypatch.setattr(generation, "run_test", run_changed_test)
+    if factor == 1:
+        assert net.generate("pytorch", tmp_path / "out", inputs={"x": x}).report
+    else:
+        with pytest.raises(ConversionError, match="y: largest difference"):
+            net.generate("pytorch", tmp_path / "out", inputs={"x": x})

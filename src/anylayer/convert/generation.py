@@ -6,8 +6,10 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from anylayer.convert.folder import need_replaceable, new_folder
 from anylayer.convert.job import Job
 from anylayer.convert.nodes import after_jumps
 from anylayer.convert.parameters import StoredWeight, distinct, stored_weights
-from anylayer.convert.regimes import MAX_ROUNDING, ROUNDING_FACTOR, tolerance_of
+from anylayer.convert.regimes import MAX_ROUNDING, ROUNDING_FACTOR, other_digits, tolerance_of
 from anylayer.errors import (
     AnyLayerError,
     ConversionError,
@@ -240,14 +242,19 @@ def _with_jumps(job: Job, source: Source, outputs: Mapping[str, str], sample: Sa
 def _with_rounding(
     floors: Mapping[str, float], job: Job, outputs: Mapping[str, str], samples: Sequence[Sample]
 ) -> dict[str, float]:
-    """Return the floors, or what float32 rounds in the samples where it is more: see regimes._by_float64.
+    """Return the floors, or what float32 rounds in the samples where it is more: see regimes._by_float64. It is
+    measured against float64, and against float64 with other last digits after each layer.
 
     Elements that float64 changes by more than the largest rounding are those on the other side of a threshold.
     """
     result = dict(floors)
-    for sample in samples:
+    changes: list[Callable[[Array], Array]] = [
+        np.asarray,
+        partial(other_digits, noise=np.random.default_rng(0)),
+    ]
+    for sample, change in product(samples, changes):
         try:
-            exact = job.in_float64(sample.inputs, outputs)
+            exact = job.in_float64(sample.inputs, outputs, change=change)
         except AnyLayerError:  # a layer of the user may not compute in float64
             continue
         for name, x in sample.outputs.items():

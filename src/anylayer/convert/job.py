@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
@@ -128,14 +128,18 @@ class Job:
         inputs: Mapping[str, Array],
         outputs: Mapping[str, str],
         values: Mapping[str, Array] = MappingProxyType({}),
+        change: Callable[[Array], Array] = lambda x: x,
     ) -> dict[str, Array]:
-        """Return what the layers compute in NumPy in float64, by the names of outputs. values: see `part`."""
+        """Return what the layers compute in NumPy in float64, by the names of outputs.
+
+        values: see `part`. change: a function of each array that a layer returns.
+        """
 
         def wide(x: Array) -> Array:
             return x.astype(np.float64) if x.dtype == np.float32 else x
 
         def watch(node: Node, bound: Bound, inputs: list[Array | None], outputs: list[Array]) -> None:
-            outputs[:] = map(wide, map(np.asarray, outputs))  # constants inside a node are float32
+            outputs[:] = [change(wide(np.asarray(x))) for x in outputs]  # constants inside a node are float32
 
         network, feed = self.part({n: wide(x) for n, x in inputs.items()}, {n: wide(x) for n, x in values.items()})
         nodes = [replace(node, blobs=[wide(np.asarray(b)) for b in node.blobs]) for node in network.nodes]

@@ -234,12 +234,12 @@ def _roundings(values: Mapping[str, Array]) -> Iterator[Mapping[str, Array]]:
     yield values
     noise = np.random.default_rng(0)
     for _ in range(_ROUNDINGS):
-        yield {
-            name: x * (1 + _LAST_DIGITS * noise.uniform(-1, 1, x.shape)).astype(x.dtype)
-            if x.dtype.kind == "f"
-            else x
-            for name, x in values.items()
-        }
+        yield {name: other_digits(x, noise) for name, x in values.items()}
+
+
+def other_digits(x: Array, noise: np.random.Generator) -> Array:
+    """Return an array with other last digits of float32, as another rounding gives them; integers as they are."""
+    return x * (1 + _LAST_DIGITS * noise.uniform(-1, 1, x.shape)).astype(x.dtype) if x.dtype.kind == "f" else x
 
 
 def _by_steps(comparison: Comparison, rejected: Sequence[OutputCheck]) -> Iterator[OutputCheck]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError, need, need_shape
-from anylayer.network import Array
+from anylayer.network import Array, DType
 from anylayer.ops._indexing import axis_of
 
 _INTEGERS = {
@@ -20,12 +20,12 @@ _QUANTIZED_DTYPES = ("int8", "uint8", "int16", "uint16")
 """The dtypes to which engines can quantize."""
 
 
-def is_quantized(dtype: Any) -> bool:
+def is_quantized(dtype: DType) -> bool:
     """Return whether a dtype is one of the integers that a quantized array may hold."""
     return dtype.name in _INTEGERS
 
 
-def bounds(dtype: Any) -> tuple[int, int]:
+def bounds(dtype: DType) -> tuple[int, int]:
     """Return the smallest and the largest number of an integer dtype."""
     need(is_quantized(dtype), f"a quantized array holds integers of 4 to 32 bits, got {dtype}")
     stated = _INTEGERS[dtype.name]
