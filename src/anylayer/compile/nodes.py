@@ -304,7 +304,8 @@ def _trace_node(
         traced.reason = str(error).removeprefix(f"{node.place}: ")
         traced.bound = rebuild()
         plain = {i: array for i, array in constant_arrays.items() if elements_of(array) is None}
-        traced.outputs = [*_host_types(traced.bound, known_types, rebuild, plain)]
+        with adding_advice(f"It cannot be recorded, either: {traced.reason}"):
+            traced.outputs = [*_host_types(traced.bound, known_types, rebuild, plain)]
         return
     budget.take_graph(body)
     budget.take_weights(bound)
@@ -422,8 +423,7 @@ def _host_types(
 ) -> list[TensorType]:
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 
-    The trial's inputs are the constants that it reads and zeros, or noise if the class computes nothing for zeros,
-    which a network may never give it: it divides by nothing, and selects nothing.
+    The trial's inputs are the constants that it reads and zeros, or noise if the class fails for zeros.
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
