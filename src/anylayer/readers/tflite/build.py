@@ -33,6 +33,8 @@ from anylayer.readers.tflite.schema import (
     ENUMS,
     OPERATORS,
     OPTIONS,
+    READ,
+    REAL_PART,
     STATES,
     STEPS,
     SUBGRAPHS,
@@ -178,7 +180,7 @@ class _Builder:
         name, initial = arguments[0].name, self.file.initial
         need(name in self.handles, f"its input '{name}' is no variable", FileError)
         variable = self.handles[name]
-        if kind == "READ_VARIABLE":
+        if kind == READ:
             return self._value_of(variable, name, initial.get(variable))
         if self.sets_variables:
             rule = f"the first value of the variable '{name}' is computed, which is not supported"
@@ -314,8 +316,8 @@ class _Builder:
                     return
                 inputs = [source]
             dtypes = [t.dtype for t in (*inputs, *outputs) if t is not None]
-            if kind == "CAST" and dtypes == ["complex64", "float32"]:
-                kind, params = "REAL", {}
+            if kind == REAL_PART[0] and dtypes == ["complex64", "float32"]:
+                kind, params = REAL_PART[1], {}
             rule = f"complex numbers are supported only in {', '.join(COMPLEX)}"
             need("complex64" not in dtypes or kind in COMPLEX, rule, NetworkError)
             for i in STEPS.get(kind, ()):

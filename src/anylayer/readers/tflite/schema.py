@@ -156,5 +156,11 @@ STEPS = {"SVDF": (4,), "RNN": (4,), "LSTM": (18, 19)}
 VARIABLES = {"VAR_HANDLE": (0, 0, 1), "READ_VARIABLE": (1, 1, 1), "ASSIGN_VARIABLE": (2, 2, 0)}
 """Operators of variables, and how many arguments, inputs and outputs they have."""
 
+READ = "READ_VARIABLE"
+"""The operator whose output is the value of a variable."""
+
+REAL_PART = ("CAST", "REAL")
+"""The type of an operator that casts complex numbers to real ones, and of the one that computes the same."""
+
 COMPLEX = ("RFFT2D", "REAL", "IMAG", "COMPLEX_ABS", "SQUEEZE", "EXPAND_DIMS", "RESHAPE")
 """Operators that take or return complex numbers, which are pairs of real ones along one more axis."""
