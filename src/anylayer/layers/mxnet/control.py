@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class ForEach(_Control):
         lengths = {x.shape[0] for x in values[:n]}
         need(len(lengths) == 1, f"the arrays must have one length, got {sorted(map(str, lengths))}")
 
-        def step(inputs: list[Any]) -> list[Array]:
+        def step(inputs: Sequence[Array]) -> list[Array]:
             states, others = inputs[2 : 2 + end - n], inputs[2 + end - n :]
             slices = [ops.gather(x, inputs[0]) for x in others[:n]]
             results = self.inside(body, (), [*slices, *states, *others[n:]])
@@ -96,7 +95,7 @@ class WhileLoop(_Control):
             is_true: Array = (condition != 0).reshape(())
             return is_true
 
-        def step(inputs: list[Any]) -> list[Array]:
+        def step(inputs: Sequence[Array]) -> list[Array]:
             number, _, *states = inputs[: 2 + len(changing)]
             stacks, others = inputs[2 + len(changing) :][:rows], inputs[2 + len(changing) + rows :]
             results = self.inside(func, (), inputs_of(states, others))

@@ -15,9 +15,14 @@ from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, INT, INTS, need_weights, operators
 
 _ONE, _TRUE = attribute("int32", 1), attribute("bool", True)
-_SIZES = {"kernel": INTS, "stride": INTS, "pad": INTS}
+SIZES = {"kernel": INTS, "stride": INTS, "pad": INTS}
 _LAYOUT = attribute(Enum("NCHW", "NCW", "NCDHW", "NHWC", "NWC", "NDHWC"), "NCHW", doc="that of the weights, too")
-_WINDOW = {**_SIZES, "layout": _LAYOUT}
+_WINDOW = {**SIZES, "layout": _LAYOUT}
+POOL = {
+    "pool_type": attribute(Enum("max", "avg", "sum", "lp"), "max"), "global_pool": FLAG,
+    "pooling_convention": attribute(Enum("valid", "full"), "valid"), "p_value": attribute("int32", 2),
+    "count_include_pad": _TRUE, **_WINDOW,
+}  # fmt: skip
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -29,7 +34,7 @@ def _axes(x: Array, values: Sequence[int], default: int, what: str) -> list[int]
     return [*values] or [default] * count
 
 
-def _convolve(
+def convolve(
     x: Array, w: Array, bias: Array | None = None, *, kernel: Sequence[int], stride: Sequence[int],
     dilate: Sequence[int], pad: Sequence[int], num_filter: int, num_group: int, no_bias: bool, layout: str,
 ) -> Array:  # fmt: skip
@@ -59,7 +64,7 @@ def _deconvolve(
     return restored(ops.conv_transpose(x, w, bias, strides=steps, group=num_group, **how), layout)
 
 
-def _pool(x: Array, *, layout: str = "NCHW", **how: Any) -> Array:
+def pool(x: Array, *, layout: str = "NCHW", **how: Any) -> Array:
     return restored(_pool_first(channels_first(x, layout), **how), layout)
 
 
@@ -107,7 +112,7 @@ def _pool_v1(
 operators(
     {
         "Convolution Convolution_v1": row("Convolve images with weights (M, C / groups, ...), and add a bias.",
-            _convolve, "nn/convolution.cc",
+            convolve, "nn/convolution.cc",
             "(N, C, ...) to (N, M, ...), with 1 to 3 spatial axes. Each size becomes floor((n + 2 * pad - extent) "
             "/ stride) + 1. no_bias says that there is no third input, the bias (M,).",
             num_filter=INT, num_group=_ONE, dilate=INTS, no_bias=FLAG, **_WINDOW),
@@ -120,13 +125,11 @@ operators(
             "As Pooling, but a maximum counts padded cells as 0, and a mean divides by all cells of the kernel. A "
             "window beyond the padding has the maximum -inf, and otherwise 0.",
             pool_type=attribute(Enum("max", "avg", "sum"), "max"), global_pool=FLAG,
-            pooling_convention=attribute(Enum("valid", "full"), "valid"), **_SIZES),
-        "Pooling": row("Compute the maximum, mean, sum or p-norm of each window.", _pool, "nn/pooling.cc",
+            pooling_convention=attribute(Enum("valid", "full"), "valid"), **SIZES),
+        "Pooling": row("Compute the maximum, mean, sum or p-norm of each window.", pool, "nn/pooling.cc",
             "(N, C, ...) to (N, C, ...'), with 1 to 3 spatial axes. The number of windows is rounded down, and up "
             "with pooling_convention full. A mean counts padded cells with count_include_pad, but none beyond the "
             "padding. A window without any cell has the maximum -3.4e38, and otherwise 0.",
-            pool_type=attribute(Enum("max", "avg", "sum", "lp"), "max"), global_pool=FLAG,
-            pooling_convention=attribute(Enum("valid", "full"), "valid"), p_value=attribute("int32", 2),
-            count_include_pad=_TRUE, **_WINDOW),
+            **POOL),
     },
 )  # fmt: skip
