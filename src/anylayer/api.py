@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from anylayer.inspect.costs import Profile
     from anylayer.inspect.report import Report
     from anylayer.readers.caffe import CaffeOptions
+    from anylayer.readers.darknet import DarknetOptions
     from anylayer.readers.mxnet import MXNetOptions
     from anylayer.runtime.model import Model
     from anylayer.source import Written
 
-    class ReadOptions(CaffeOptions, MXNetOptions, total=False):
-        """The options of all readers, for type checkers and editors. Each base is one reader's."""
+    class ReadOptions(CaffeOptions, DarknetOptions, MXNetOptions, total=False):
+        """The options of all readers, for type checkers. Each base is one reader's."""
 
 
 PathLike = str | Path
@@ -381,17 +382,16 @@ def read(
     """Read a network of any format; its content decides which.
 
     model: the file, or the folder of a SavedModel or an unpacked Keras archive. weights: the file of its weights,
-    where the model does not hold or name them (.caffemodel, .caffemodel.h5, .weights, .weights.h5, .bin, .params).
-    layers: Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs, or a
-    mapping of types to classes; they replace built-in layers of the same types. Libraries of native layers
-    ("lib.so", or "Type=lib.so" for one type of it) are loaded. isolate: load each library in a child process, so
-    that a crash becomes an error of the layer; calls are then slower. A call of more than 60 seconds, or of more
-    than this number, is an error. kernels: configurations of OpenCL kernels (.xml), or an OpenCL, which names the
-    device. constants: values in place of inputs, such as {"sr": 16000}.
+    where the model does not name it (.caffemodel, .caffemodel.h5, .weights, .weights.h5, .bin, .params). layers:
+    Python files that define layers (they are executed), "Type=file.py:Class", (type, class) pairs, or a mapping
+    of types to classes; they replace built-in layers of the same types. Libraries of native layers ("lib.so",
+    "Type=lib.so" for one type) are loaded. isolate: load each library in a child process, so that a crash, or a
+    call of more than 60 seconds or this number, is an error; calls are slower. kernels: configurations of OpenCL
+    kernels (.xml), or an OpenCL, which names the device. constants: values of inputs: {"sr": 16000}.
 
-    options: those that the file's format has; None means not given. Caffe networks have dialect (the fork of
-    Caffe, where forks disagree about the file's layers), proto (the fork's own caffe.proto), and phase, level and
-    stages (for include and exclude rules). MXNet networks have outputs (to read in place of the symbol's).
+    options: those of the file's format; None means not given. Caffe: dialect (the fork, where forks disagree about
+    the file's layers), proto (the fork's caffe.proto), phase, level and stages (for include and exclude rules).
+    MXNet: outputs (in place of the symbol's). Darknet: dialect, and raw (maps, without decoding boxes).
 
     Raises FileError, NetworkError, LayerError; InputError for an option that the format does not have.
     """

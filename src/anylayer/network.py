@@ -203,7 +203,8 @@ class Preprocess:
     `scale` is one factor, or one per channel. `mean` is one value per channel, an array (C, H, W), or None.
     `size` is (height, width), or None where the file does not give it. `crop` is the side of the cropped square in
     pixels, 0 for none. `mean_file` is the file with the mean, as the network names it. `source` says which part of
-    the file this is from. `gray` says that the image has one channel.
+    the file this is from. `gray` says that the image has one channel, and
+    `letterbox` that its aspect ratio is kept, between gray bars.
     """
 
     scale: float | tuple[float, ...] = 1.0
@@ -213,6 +214,7 @@ class Preprocess:
     mean_file: str = ""
     source: str = ""
     gray: bool = False
+    letterbox: bool = False
 
 
 class ChecksSizes(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,19 @@ def test_images_are_read_as_darknet_does(anylayer_command, network):
     Image.new("RGB", (50, 40), (255, 0, 0)).save("red.png")
     done = anylayer_command("run", *FILES, "-i", "red.png")
     assert "resize to 32x64, RGB, times 0.00392157" in done.stdout + done.stderr
+
+
+def test_raw_maps_and_letter_box(anylayer_command: Any, network: None) -> None:
+    from PIL import Image
+
+    text = Path("net.cfg").read_text()
+    Path("net.cfg").write_text(text.replace("[net]", "[net]\nletter_box=1", 1))
+    Image.new("RGB", (50, 40), (255, 0, 0)).save("red.png")
+    done = anylayer_command("run", *FILES, "-i", "red.png", "--raw")
+    assert "letterbox to 32x64, RGB, times 0.00392157" in done.stdout + done.stderr
+    assert "conv_6 float32[1, 14, 64, 32]" in done.stdout and "yolo" not in done.stdout
+    anylayer_command("convert", *FILES, "-o", "maps.onnx", "--raw", "--quiet")
+    assert sorted(anylayer.read("maps.onnx").network.outputs) == ["conv_2", "conv_6"]
 
 
 def test_verify_and_report_compare_every_node(anylayer_command, network):

@@ -81,6 +81,30 @@ def test_cover_of_a_larger_size_equals_blob_from_image_with_crop():
     )
 
 
+@pytest.mark.parametrize(
+    ("shape", "size", "rows", "columns"),
+    [
+        ((20, 10), (8, 8), (0, 8), (2, 6)),
+        ((10, 20), (9, 9), (2, 6), (0, 9)),  # 9 * 10 // 20 = 4 rows, from (9 - 4) // 2 on
+        ((2, 3), (6, 12), (0, 6), (1, 10)),
+    ],
+)
+def test_letterbox_keeps_the_aspect_ratio_between_gray_bars(
+    shape: tuple[int, int], size: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]
+) -> None:
+    image = np.full((*shape, 3), (10, 20, 30), np.uint8)
+    blob, place = prepare(image, Recipe(size, scale=1 / 255, swap=True, letterbox=True))
+    want = np.full((3, *size), 0.5, np.float32)
+    want[:, slice(*rows), slice(*columns)] = np.reshape([30, 20, 10], (3, 1, 1)) / np.float32(255)
+    np.testing.assert_allclose(blob, want, rtol=1e-6)
+    for start, length, (first, end), count, pixels in (
+        (place.top, place.height, rows, size[0], shape[0]),
+        (place.left, place.width, columns, size[1], shape[1]),
+    ):
+        assert start + length * first / count == pytest.approx(0, abs=1e-9)
+        assert start + length * end / count == pytest.approx(pixels)
+
+
 def test_center_crop_after_mean_equals_caffe():
     mean = np.arange(36, dtype=np.float32).reshape(3, 3, 4)
     blob, place = prepare(IMAGE, Recipe((3, 4), mean, 0.5, center=2))

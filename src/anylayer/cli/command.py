@@ -218,8 +218,7 @@ _OPEN_SIZE = r"[A-Za-z0-9_<>=+* -]{1,64}"
 def to_open_shapes(
     ctx: click.Context, param: click.Parameter, values: Sequence[str]
 ) -> list[tuple[str, tuple[int | str, ...]]]:
-    """Return `data=N,3,32*h,W>=64` as ("data", ("N", 3, "32*h", "W>=64")): sizes that are not numbers stay
-    text."""
+    """Return `data=N,3,32*h,W>=64` as ("data", ("N", 3, "32*h", "W>=64")), open sizes as text."""
     shapes: list[tuple[str, tuple[int | str, ...]]] = []
     for value in values:
         match = re.fullmatch(rf"(?:([^=<>,]+)=(?!=))?({_OPEN_SIZE}(?:,{_OPEN_SIZE})*)", value)
@@ -323,6 +322,7 @@ def reading_options(function: F) -> F:
             reading("--level", type=int, default=0, help="The level for include and exclude rules [0]."),
             reading("--stage", multiple=True, metavar="NAME", help="A stage for include and exclude rules."),
             reading("--output", multiple=True, metavar="NAME", help="MXNet: an output in place of the symbol's."),
+            reading("--raw", is_flag=True, help="Darknet: the maps without decoding boxes."),
             reading(
                 "--constant",
                 "constants",
@@ -444,6 +444,7 @@ def reading_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "level": options["level"] or None,
         "stages": options["stage"] or None,
         "outputs": options["output"] or None,
+        "raw": options["raw"] or None,
         "constants": constants_of(options["constants"]),
     }
 

@@ -43,7 +43,8 @@ class Recipe:
     """How an image is preprocessed, in this order.
 
     size: resize to (height, width); None keeps the image's size. With `cover` the image is scaled to cover the
-        size and its center is cropped, otherwise its aspect ratio changes.
+        size and its center is cropped, with `letterbox` it is scaled to fit into the size and the rest is gray;
+        otherwise its aspect ratio changes.
     swap: swap BGR to RGB. gray: convert to one channel.
     mean: subtract this: one value per channel in the order after the swap, or (C, H, W) of the resized image.
     center: crop the center of this many pixels square; 0 for none.
@@ -59,13 +60,15 @@ class Recipe:
     gray: bool = False
     center: int = 0
     source: str = "OpenCV's defaults"
+    letterbox: bool = False
 
     def __str__(self) -> str:
         words = []
         if self.size is None:
             words.append("original size")
         else:
-            words.append(f"{'cover and crop' if self.cover else 'resize'} to {self.size[1]}x{self.size[0]}")
+            how = "cover and crop" if self.cover else "letterbox" if self.letterbox else "resize"
+            words.append(f"{how} to {self.size[1]}x{self.size[0]}")
         words.append("gray" if self.gray else "RGB" if self.swap else "BGR")
         if self.mean is not None:
             mean = self.mean
@@ -157,7 +160,7 @@ def _recipe_of_file(
     if size == "keep":
         resized = None
     source = own.source or "the file's transform_param"
-    return Recipe(resized, own.mean, own.scale, False, False, gray, own.crop, source)
+    return Recipe(resized, own.mean, own.scale, False, False, gray, own.crop, source, own.letterbox)
 
 
 def _size(size: Sequence[int] | str | None) -> str:
@@ -187,7 +190,8 @@ def prepare(image: Array, recipe: Recipe) -> tuple[Array, Placement]:
     if recipe.gray and image.shape[-1] == 3:
         image = to_gray(image)
     if recipe.size is not None and (isinstance(height, Size) or recipe.size != (height, width)):
-        image, place = cover(image, recipe.size) if recipe.cover else (resize(image, recipe.size), place)
+        fit = cover if recipe.cover else letterbox if recipe.letterbox else None
+        image, place = fit(image, recipe.size) if fit is not None else (resize(image, recipe.size), place)
     if recipe.swap:
         image = image[..., ::-1]
     x = np.moveaxis(image, -1, -3).astype(np.float32)
@@ -271,6 +275,22 @@ def cover(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
     top, left = (scaled[0] - size[0]) // 2, (scaled[1] - size[1]) // 2
     place = Placement(left / factor, top / factor, size[1] / factor, size[0] / factor)
     return image[..., top : top + size[0], left : left + size[1], :], place
+
+
+def letterbox(image: Array, size: tuple[int, int]) -> tuple[Array, Placement]:
+    """Return an image in float32, scaled to fit into the middle of `size` (height, width), and the part that it
+    shows, which is larger than the image. The rest is gray, 127.5.
+
+    Source: AlexeyAB/darknet src/image.c, letterbox_image.
+    """
+    (height, width), (h, w) = image.shape[-3:-1], size
+    inner = min(h, height * w // width), min(w, width * h // height)
+    need(min(inner) > 0, f"an image of {width}x{height} does not fit into {_size(size)}", InputError)
+    top, left = (h - inner[0]) // 2, (w - inner[1]) // 2
+    pads = (*((0, 0),) * (image.ndim - 3), (top, h - inner[0] - top), (left, w - inner[1] - left), (0, 0))
+    y = np.pad(resize(image, inner).astype(np.float32), pads, constant_values=127.5)
+    sy, sx = height / inner[0], width / inner[1]
+    return y, Placement(-left * sx, -top * sy, w * sx, h * sy)
 
 
 def to_gray(image: Array) -> Array:

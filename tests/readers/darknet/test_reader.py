@@ -383,16 +383,22 @@ def test_class_of_the_user_takes_weights_from_the_file() -> None:
     assert np.array_equal(net.network.nodes[5].blobs[0].reshape(-1), stored[start : start + 6])
 
 
-def test_letter_box_is_a_note() -> None:
-    net = anylayer.read(*files(YOLO.replace("channels=3", "channels=3\nletter_box=1")))
-    assert any("letter_box" in note for note in net.network.notes)
-    assert net.network.channel_orders == {"data": "RGB"} and net.network.preprocess["data"].scale == 1 / 255
+@pytest.mark.parametrize("option", ["", "letter_box=0", "letter_box=1"])
+def test_letter_box_is_how_images_are_read(option: str) -> None:
+    net = anylayer.read(*files(YOLO.replace("channels=3", f"channels=3\n{option}")))
+    own = net.network.preprocess["data"]
+    assert net.network.channel_orders == {"data": "RGB"} and own.scale == 1 / 255
+    assert own.letterbox == (option == "letter_box=1")
 
 
 def test_maps_before_the_boxes_are_outputs_on_request() -> None:
-    net = anylayer.read(*files())
-    maps = net.compile("numpy", outputs=["conv_2", "conv_6"])({"data": np.zeros((1, 3, 64, 32), np.float32)})
+    x = np.random.default_rng(0).random((1, 3, 64, 32)).astype(np.float32)
+    maps = anylayer.read(*files()).compile("numpy", outputs=["conv_2", "conv_6"])(x)
     assert {name: y.shape for name, y in maps.items()} == {"conv_2": (1, 14, 32, 16), "conv_6": (1, 14, 64, 32)}
+    raw = anylayer.read(*files(), raw=True)
+    assert not any(node.type == "yolo" for node in raw.network.nodes)
+    results = raw.compile("numpy")(x)
+    assert [*results] == [*maps] and all(np.array_equal(results[name], y) for name, y in maps.items())
 
 
 def test_batches_and_other_sizes_run() -> None:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from anylayer.network import Array
 
 _WEIGHTS = (".caffemodel", ".caffemodel.h5", ".weights.h5", ".bin")
-_OF_FORMATS = {"dialect": None, "proto": None, "phase": "TEST", "level": 0, "stage": ()}
+_OF_FORMATS = {"dialect": None, "proto": None, "phase": "TEST", "level": 0, "stage": (), "output": (), "raw": None}
 """The options that belong to the files of some formats, with their defaults."""
-_READ_AS = {"stage": "stages"}
+_READ_AS = {"stage": "stages", "output": "outputs"}
 _PAIR = 2
 _BAD: dict[str, Any] = {"fg": "red", "bold": True}
 

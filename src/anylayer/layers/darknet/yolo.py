@@ -24,6 +24,7 @@ class Boxes(DarknetLayer):
     """A section that decodes maps of boxes."""
 
     ignored = _LOSS
+    decodes_boxes = True
     classes: int = field(0, "int32", least=1, doc="number of classes")
     num: int = field(0, "int32", least=1, doc="number of anchors in the file")
     anchors: tuple[float, ...] = attribute("float", repeated=True, doc="widths and heights of boxes")

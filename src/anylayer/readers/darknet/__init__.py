@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, TypedDict
 
 import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, need_one_of, within
 from anylayer.layer import Definition, Layer, Registry
 from anylayer.network import Network, Node, Preprocess, TensorType
-from anylayer.readers import Option
+from anylayer.readers import Option, options_of
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._recognize import describe
@@ -25,7 +26,18 @@ from anylayer.readers.darknet.config import NET_OPTIONS, Section, parse, read_te
 from anylayer.source import TracedNode
 
 WHAT = "a Darknet network (.cfg with .weights)"
-OPTIONS = {"dialect": Option("The program that wrote the weights: pjreddie or alexeyab.", "dialect", "str | None")}
+
+
+class DarknetOptions(TypedDict, total=False):
+    """The options of anylayer.read for Darknet networks, besides the dialect."""
+
+    raw: Annotated[bool, Option("Return the maps that the last sections read, without decoding boxes.")]
+
+
+OPTIONS = {
+    "dialect": Option("The program that wrote the weights: pjreddie or alexeyab.", "dialect", "str | None"),
+    **options_of(DarknetOptions),
+}
 _CONFIG = "a Darknet network (.cfg)"
 Trace = Callable[..., Iterator[TracedNode]]
 _INPUT = "data"
@@ -43,10 +55,12 @@ def read(
     *,
     user_types: frozenset[str] = frozenset(),
     dialect: str | None = None,
+    raw: bool = False,
 ) -> Network:
     """Read a network without its weights, which `fill` reads. Raise FileError or NetworkError, with the line.
 
-    dialect: the program that wrote the weights; InputError is raised for one that does not exist.
+    dialect: the program that wrote the weights; InputError is raised for one that does not exist. raw: leave out
+    the sections that decode boxes.
     """
     if dialect is not None:
         names = sorted(Registry.of("darknet").dialects())
@@ -61,7 +75,7 @@ def read(
         need(0 < count <= MAX_NODES, rule, NetworkError)
         if weights is not None and dialect is None:
             dialect = weights_file.fork(weights)
-        return _network(sections, model, "" if weights is None else str(weights), dialect)
+        return _network(sections, model, "" if weights is None else str(weights), dialect, raw)
 
 
 def fill(network: Network, definitions: Mapping[str, Sequence[Definition]], trace: Trace) -> None:
@@ -69,8 +83,9 @@ def fill(network: Network, definitions: Mapping[str, Sequence[Definition]], trac
     weights_file.fill(network, trace(network, network.nodes, definitions, network.inputs, lenient=True))
 
 
-def _network(sections: list[Section], model: Path, weights: str, dialect: str | None) -> Network:
-    """Return the network of the sections, of which the first is [net]."""
+def _network(sections: list[Section], model: Path, weights: str, dialect: str | None, raw: bool) -> Network:
+    """Return the network of the sections, of which the first is [net]. With `raw`, a section that decodes boxes is
+    not in it, and its value is the map before it."""
     network = Network(
         model.stem, "darknet", {}, [], {}, source=str(model), weights=weights, weights_file=".weights",
         dtype=np.dtype(np.float32), dialect=dialect,
@@ -88,6 +103,9 @@ def _network(sections: list[Section], model: Path, weights: str, dialect: str | 
             if "tree" in options:
                 options["tree"] = read_tree(section.options["tree"], model)
             inputs = [values[j] if j >= 0 else _INPUT for j in _sources(options, i, getattr(cls, "sources", None))]
+        if raw and getattr(cls, "decodes_boxes", False):
+            values.append(inputs[0])
+            continue
         if getattr(cls, "reads_image", False):
             inputs.append(_INPUT)
         lines = {f"options.{key}": section.lines[key] for key in options}
@@ -139,10 +157,8 @@ def _add_input(network: Network, section: Section) -> None:
     network.inputs[_INPUT] = TensorType((1, *sizes))
     if len(sizes) == 1:
         return
-    network.preprocess[_INPUT] = Preprocess(scale=1 / 255, source="Darknet: RGB from 0 to 1", gray=sizes[0] == 1)
+    network.preprocess[_INPUT] = Preprocess(
+        scale=1 / 255, source="Darknet: RGB from 0 to 1", gray=sizes[0] == 1,
+        letterbox=section.options.get("letter_box", "0") != "0",
+    )  # fmt: skip
     network.channel_orders[_INPUT] = "RGB"
-    if section.options.get("letter_box", "0") != "0":
-        network.notes.append(
-            "[net] has letter_box: Darknet keeps the aspect ratio of images and fills the rest with gray 0.5; "
-            "`anylayer run` does not"
-        )
