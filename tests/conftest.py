@@ -37,7 +37,7 @@ REMEDIES = {
     r"^(cv2|h5py|ncnn|openvino|openvino-telemetry|pyfive) is not installed": "Run: pip install -e '.[dev]'",
     r"^(tensorrt|cuda-bindings) is not installed": "With an NVIDIA GPU, run: pip install -e '.[tensorrt]'",
     r"^OpenCV 4 is not installed": "Run `make test-opencv4`, which installs it in an environment of its own.",
-    r"^OpenCV is older than 5": "Run: pip install 'opencv-python-headless>=5'",
+    r"^OpenCV (is older than 5|\w is not installed)": "Run: pip install 'opencv-python-headless>=5'",
     r"^ONNX Runtime is installed with CUDA": "Replace the package onnxruntime-gpu by onnxruntime.",
     r"^clang\+\+ is not installed": "On Debian, run: apt-get install clang",
     r"^(chromium|cmake|strace) is not installed": r"On Debian, run: apt-get install \1",

@@ -1,4 +1,4 @@
-"""Programs that OpenCV 4 runs in an environment of its own."""
+"""Programs that OpenCV runs in a process of its own: version 4 in an environment of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 
-def results_of(program: str, folder: Path) -> dict[str, Any]:
-    """Run a program with a folder, and return its results.pickle. Skip where cv2 is absent or not OpenCV 4."""
-    python = os.environ.get("ANYLAYER_OPENCV4") or sys.executable
-    version = subprocess.run([python, "-c", "import cv2; print(cv2.__version__)"], capture_output=True, text=True)
-    if not version.stdout.startswith("4."):
-        pytest.skip("OpenCV 4 is not installed")
+def results_of(program: str, folder: Path, version: str = "4") -> dict[str, Any]:
+    """Run a program with a folder, and return its results.pickle. Skip where cv2 has not this version."""
+    python = (version == "4" and os.environ.get("ANYLAYER_OPENCV4")) or sys.executable
+    printed = subprocess.run([python, "-c", "import cv2; print(cv2.__version__)"], capture_output=True, text=True)
+    if not printed.stdout.startswith(f"{version}."):
+        pytest.skip(f"OpenCV {version} is not installed")
     done = subprocess.run([python, "-c", program, folder], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = pickle.loads((folder / "results.pickle").read_bytes())
