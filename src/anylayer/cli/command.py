@@ -313,7 +313,7 @@ def reading_options(function: F) -> F:
                 "--dialect",
                 metavar="NAME",
                 shell_complete=completing(dialects),
-                help="The file's fork of Caffe (see `anylayer layers`) or Darknet.",
+                help="The file's fork of Caffe or Darknet.",
             ),
             reading("--proto", type=click.Path(path_type=Path), help="The caffe.proto of that fork."),
             reading(

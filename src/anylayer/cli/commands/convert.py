@@ -152,7 +152,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
     is_flag=False,
     flag_value="rgb",
     type=click.Choice(["rgb", "bgr"]),
-    help="Do this inside the file, whose input becomes uint8 (N, H, W, 3) in RGB order.",
+    help="Do this inside the file: uint8 (N, H, W, 3) in.",
 )
 @click.option(
     "--picture",
@@ -170,8 +170,8 @@ def _settings(ctx: click.Context, param: click.Parameter, values: Sequence[str])
 def command(**options: Any) -> None:
     """Write a network in another format. Your layers become its operators, too.
 
-    The format's own runtime runs the file, and each output is compared with that of the layers in NumPy, on the
-    same inputs. If one differs, the first layer that does is named, and no file is written.
+    The format's own runtime runs the file, and each output is compared with that of the layers in NumPy. If one
+    differs, the first layer that does is named, and no file is written.
     """
     fmt = options["format"] or format_of(options["out"])
     writer = load_writer(fmt)

@@ -102,8 +102,8 @@ def result_options(function: F) -> F:
 def command(**options: Any) -> None:
     """Run a network and show its classes, detections, or a summary of maps.
 
-    Images are preprocessed like OpenCV's blobFromImage: resized, in BGR order, (image - mean) * scale, or by the
-    file's transform_param. Results go to stdout, everything else to stderr.
+    Images are preprocessed as the file states, or like OpenCV's blobFromImage. Results go to stdout, all else to
+    stderr.
     """
     net = read_net(options)
     labels = read_labels(options["labels"]) if options["labels"] else ()
