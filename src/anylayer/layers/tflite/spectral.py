@@ -9,10 +9,13 @@ from anylayer.layer.arguments import integers
 from anylayer.layers._table import computes, operators, row
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer
 
+_MAX_LENGTH = 1 << 16
+
 
 def _rfft2d(x: Array, fft_length: list[int]) -> Array:
-    fits = len(fft_length) == 2 and min(fft_length) > 0 and len(x.shape) >= 2
-    need(fits, f"fft_length must be two sizes of 1 or more, got {fft_length} for shape {tuple(x.shape)}")
+    fits = len(fft_length) == 2 and 0 < min(fft_length) <= max(fft_length) <= _MAX_LENGTH and len(x.shape) >= 2
+    rule = f"fft_length must be two sizes from 1 to {_MAX_LENGTH}, got {fft_length} for shape {tuple(x.shape)}"
+    need(fits, rule)
     rows, columns = fft_length
     z = np.fft.rfft(x, columns)
     z = z[..., :1, :] if rows == 1 else np.fft.fft(z, rows, axis=-2)
