@@ -160,7 +160,7 @@ def test_unknown_option_is_refused_with_the_options_of_the_reader(file: Path) ->
 
 def test_readers_describe_their_options() -> None:
     options = {name: option for format in readers() for name, option in load_reader(format).OPTIONS.items()}
-    assert sorted(options) == ["dialect", "level", "outputs", "phase", "proto", "stages"]
+    assert sorted(options) == ["dialect", "level", "outputs", "phase", "proto", "raw", "stages"]
     for name, option in options.items():
         assert option.name == name and option.doc.endswith(".")
         assert name in (anylayer.read.__doc__ or "")
