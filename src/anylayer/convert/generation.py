@@ -37,7 +37,6 @@ from anylayer.graph.ir import Op
 from anylayer.graph.operators import ARITHMETIC, ELEMENTWISE
 from anylayer.network import Array
 from anylayer.numerics import absolute_errors, difference, scale_of, tells_enough
-from anylayer.runtime.run import NumpyRunner
 from anylayer.source import Source
 
 _LINES = 12
@@ -278,11 +277,10 @@ def _untold(source: Source, expected: Expected) -> list[str]:
 
 def _samples(job: Job, outputs: Mapping[str, str], inputs: Sequence[Mapping[str, Array]]) -> list[Sample]:
     """Return the inputs with the outputs of the layers in NumPy."""
-    runner = NumpyRunner(job.network, job.definitions, outputs)
     with adding_advice(
         "The inputs of the test do not suit the network; give other inputs: " + wording("inputs={...}", "-i")
     ):
-        return [Sample(arrays, runner([arrays[name] for name in job.network.inputs], {})) for arrays in inputs]
+        return [Sample(arrays, job.numpy(arrays, outputs)) for arrays in inputs]
 
 
 def run_test(
