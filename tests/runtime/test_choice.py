@@ -12,10 +12,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import anylayer
+from anylayer.compile.plan import Plan
 from anylayer.errors import EngineError
 from anylayer.network import Array
+from anylayer.runtime import auto
 from anylayer.runtime import run as run_file
 from anylayer.runtime.choice import agree, trusted
+from anylayer.runtime.compilation import Compilation
+from anylayer.runtime.kept import ALWAYS_MEASURE
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 Function = Callable[[Array], Any]
@@ -145,3 +149,40 @@ def test_auto_continues_on_another_engine_where_the_chosen_one_stops(
     assert again({"x": x, "y": y}, out={"z": buffer})["z"] is buffer and buffer[0] == 2**40 + 1
     with pytest.raises(EngineError, match=r"input 'x' holds 1099511627776"):
         network(tmp_path, "Add", TensorProto.INT64).compile("openvino")({"x": x, "y": y})
+
+
+def test_auto_measures_again_for_much_larger_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO is the fastest from 200 values on."""
+    compiled: list[tuple[int, str]] = []
+    measured: list[int] = []
+
+    def runner(compilation: Compilation, plan: Plan, engine: str) -> run_file.PlanRunner:
+        compiled.append((values_of(plan), engine))
+        return make_runner(compilation, plan, engine)
+
+    def measure(runners: Any, plan: Plan) -> dict[str, float]:
+        measured.append(values_of(plan))
+        return {"onnxruntime": 2.0, "openvino": 1.0 if measured[-1] >= 200 else 3.0}
+
+    make_runner = Compilation.runner
+    monkeypatch.setattr(Compilation, "runner", runner)
+    monkeypatch.setattr(auto, "_measure", measure)
+    monkeypatch.setenv(ALWAYS_MEASURE, "1")
+    path = tmp_path / "m.prototxt"
+    path.write_text("""
+        layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [1, 50] } } }
+        layer { name: "exp" type: "Exp" bottom: "data" top: "exp" }
+    """)
+    model = anylayer.read(path).compile("auto")
+    del compiled[:]
+    for batch in (7, 8, 9, 2, 3):
+        x = np.linspace(-1, 1, 50 * batch, dtype=np.float32).reshape(batch, 50)
+        np.testing.assert_allclose(model(x)["exp"], np.exp(x), rtol=1e-5)
+    assert measured == [50, 400]
+    later = [(values, engine) for values, engine in compiled if values != 400]
+    assert later == [(350, "onnxruntime"), (450, "openvino"), (100, "onnxruntime"), (150, "openvino")]
+    assert model.engine == "openvino"
+
+
+def values_of(plan: Plan) -> int:
+    return sum(int(np.prod(kind.shape)) for kind in plan.inputs.values())

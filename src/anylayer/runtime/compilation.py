@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,6 +77,11 @@ def key_of_arrays(arrays: Sequence[Array]) -> InputKey:
 def key_of(types: Mapping[str, TensorType | None]) -> InputKey:
     """Return the shapes and dtypes of inputs whose types are known."""
     return tuple((t.shape, t.dtype) for t in types.values() if t is not None)
+
+
+def volume(key: InputKey | Sequence[tuple[Shape, object]]) -> int:
+    """Return the number of values of all inputs."""
+    return sum(math.prod(shape) for shape, _ in key)
 
 
 def require_precision(engine: str, precision: str) -> None:

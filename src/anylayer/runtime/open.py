@@ -21,10 +21,10 @@ from anylayer.engines import installed, suits
 from anylayer.errors import AnyLayerError, EngineError, need
 from anylayer.graph.expressions import symbol
 from anylayer.graph.open_sizes import OpenSizes, parse_sizes
-from anylayer.network import Array, Shape, TensorType
+from anylayer.network import Array, TensorType
 from anylayer.numerics import integer_ranges, uniform_noise
 from anylayer.runtime.choice import agree
-from anylayer.runtime.compilation import Compilation, InputKey, key_of
+from anylayer.runtime.compilation import Compilation, InputKey, key_of, volume
 from anylayer.runtime.run import PlanRunner
 from anylayer.runtime.timing import timed_at_new_sizes
 
@@ -88,11 +88,6 @@ class OpenProgram:
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs by public name, as PlanRunner does, which never writes to `out` here."""
         return self.runner(arrays, {})
-
-
-def volume(key: InputKey | Sequence[tuple[Shape, object]]) -> int:
-    """Return the number of values of all inputs."""
-    return sum(math.prod(shape) for shape, _ in key)
 
 
 def for_given_sizes(
