@@ -263,6 +263,23 @@ def test_forms_for_direct_calls_compute_what_anylayer_computes(tmp_path: Path) -
         np.testing.assert_allclose(got, want, atol=1e-5 * float(np.abs(want).max()))
 
 
+def test_batch_normalization_is_rewritten_before_a_network_is_written_for_ncnn(tmp_path: Path) -> None:
+    text = """
+        layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [1, 3, 6, 6] } } }
+        layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+                convolution_param { num_output: 4 kernel_size: 3 } }
+        layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "norm" }
+    """
+    model, weights = tmp_path / "m.prototxt", tmp_path / "m.caffemodel"
+    model.write_text(text)
+    fill(model, weights)
+    np.savez(tmp_path / "x.npz", data=np.ones((1, 3, 6, 6), np.float32))
+    files = {"model": str(model), "weights": str(weights), "inputs": str(tmp_path / "x.npz")}
+    loaded = anylayer_runner.load({**files, "engine": "onnxruntime", "threads": 1, "export": str(tmp_path)})
+    lines = Path(loaded.facts["onnx"]["ncnn"]["param"]).read_text().splitlines()[2:]
+    assert [line.split()[0] for line in lines] == ["Input", "Convolution"]
+
+
 def test_lrn_as_convolution_equals_lrn() -> None:
     import onnx
     import onnxruntime as ort

@@ -7,6 +7,7 @@ export (a folder for the executed graph as ONNX, for the engines that are called
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def _export(net: Any, model: Any, folder: Path) -> dict[str, Any] | None:
         "forms": forms,
         "inputs": step.inputs,
         "outputs": [public.get(name, name) for name in step.outputs],
-        "ncnn": _ncnn(step, folder),
+        "ncnn": _ncnn(simplify(step.graph, "ncnn"), step.inputs, folder),
     }
 
 
@@ -101,16 +102,16 @@ def _write(graph: Any, path: Path) -> str:
     return str(path)
 
 
-def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
+def _ncnn(graph: Any, inputs: Sequence[str], folder: Path) -> dict[str, Any]:
     """Write param and bin files for ncnn. Return them with the names of the blobs, or the reason why there are
-    none.
+    none. inputs: the public names of the graph's inputs.
     """
     try:
         from anylayer.writers.ncnn import to_ncnn
     except ImportError:
         return {"error": "anylayer writes no ncnn network"}
     try:
-        written = to_ncnn(step.graph)
+        written = to_ncnn(graph)
     except anylayer.AnyLayerError as error:
         return {"error": str(error)}
     param, binary = folder / "network.param", folder / "network.bin"
@@ -118,7 +119,7 @@ def _ncnn(step: Any, folder: Path) -> dict[str, Any]:
     with binary.open("wb") as file:
         for array in written.weights:
             np.ascontiguousarray(array).tofile(file)
-    places = zip(step.inputs, written.inputs)
+    places = zip(inputs, written.inputs)
     return {
         "param": str(param),
         "bin": str(binary),
