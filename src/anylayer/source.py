@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anylayer.errors import AnyLayerError
 from anylayer.graph import Graph
+from anylayer.graph.place import Lost
 from anylayer.layer import Bound
 from anylayer.layer.native import NativeNode
 from anylayer.network import Array, DType, Network, Node, TensorType
@@ -73,6 +74,11 @@ def layer_notes(nodes: Iterable[TracedNode]) -> list[str]:
         f"{found[0]}: {note}" + (f" (the same for {len(found) - 1} more)" if found[1:] else "")
         for note, found in places.items()
     ]
+
+
+def lost_effects(nodes: Iterable[TracedNode]) -> list[str]:
+    """Return notes on what the code of users' layers does and their graphs do not."""
+    return [f"{t.node.place}: {note}" for t in nodes for note in t.notes if type(note) is Lost]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from anylayer.caffe.weights import load, save, save_hdf5
 from anylayer.errors import AnyLayerError, InputError, nearest, need, need_one_of, warn
 from anylayer.network import Array, Node
 from anylayer.runtime.model import Model
-from anylayer.source import layer_notes
+from anylayer.source import layer_notes, lost_effects
 
 NO_GRADIENTS = (
     "anylayer computes no gradients. To train or to differentiate, write the network as a PyTorch module: "
@@ -210,7 +210,7 @@ class Net(api.Net):
                 f"{self.network.weights} has no weights of layers {listed}; they have the values of their fillers",
                 stacklevel=3,
             )
-        for note in layer_notes(self.assembly.traced):
+        for note in (*layer_notes(self.assembly.traced), *lost_effects(self.assembly.traced)):
             warn(note, stacklevel=3)
         self.assembly.unfilled.clear()
         self.assembly.traced.clear()

@@ -38,6 +38,7 @@ from anylayer.errors import (
 )
 from anylayer.graph import Dim, Graph, TooManyOperators
 from anylayer.graph.guards import name_conditions, traces_symbolically, unguarded
+from anylayer.graph.place import Lost
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import plain
 from anylayer.layer import Bound, Definition, bind
@@ -309,12 +310,11 @@ def _trace_node(
         return
     budget.take_graph(body)
     budget.take_weights(bound)
-    traced.body = body
+    traced.notes += [note for note in body.notes if type(note) is Lost]
     traced.outputs = [v.type for v in body.outputs]
     traced.constants = {i: v.const for i, v in enumerate(body.outputs) if v.const is not None}
     budget.take_computed(sum(c.nbytes for c in traced.constants.values()))
-    if traced.is_constant:
-        traced.body = None
+    traced.body = None if traced.is_constant else body
 
 
 def _take_kernel(traced: TracedNode, network: Network) -> None:

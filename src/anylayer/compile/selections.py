@@ -21,7 +21,7 @@ from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
 from anylayer.graph.ir import TooMuchInAll, Value, limit_repetition
-from anylayer.graph.place import refusal
+from anylayer.graph.place import Lost, refusal
 from anylayer.graph.sized import equal_constants, sized_array
 from anylayer.graph.symbolic import Size, new_size, plain
 from anylayer.network import TensorType
@@ -194,7 +194,7 @@ def _check_conditions(
     for guard in conditions:
         if not trace.asks_for_nothing(guard):
             raise _not_recorded(guard)
-    before = not_empty
+    before, notes = not_empty, list(graph.notes)
     names = dict.fromkeys(name for guard in conditions for name in guard.symbols)
     tracing.checked.questions().need_few(names.keys())
     for name in names:
@@ -210,6 +210,7 @@ def _check_conditions(
             )
         nothing = trace.empty | {selected}
         empty = _traced_again(trace, again, nothing, trace.filled, before)
+        notes += [note for note in empty.notes if type(note) is Lost and note not in notes]
         if _agrees(graph, empty, trace, name):
             before |= {selected}  # a later one is compared where this one is not empty
             continue
@@ -229,6 +230,7 @@ def _check_conditions(
         for guard in _conditions_on_data(trace):
             raise _not_recorded(guard)
         break
+    graph.notes = notes
     return graph
 
 

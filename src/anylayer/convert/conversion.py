@@ -31,7 +31,7 @@ from anylayer.errors import (
 )
 from anylayer.libraries.whole import need_file
 from anylayer.network import Array, Network
-from anylayer.source import Source, Written, layer_notes
+from anylayer.source import Source, Written, layer_notes, lost_effects
 from anylayer.writers import Writer
 
 Prove = Callable[[Written], None]
@@ -118,7 +118,8 @@ def convert(
             targets = {file: path.parent / file.relative_to(folder) for file in written.files}
             _keep_source(job.network, targets)
             _keep_settings({file: targets[file] for file in written.settings})
-            notes = [*source.network.notes, *written.notes, *layer_notes(source.nodes), *_conditions(source)]
+            notes = [*source.network.notes, *written.notes, *layer_notes(source.nodes)]
+            notes += [*lost_effects(source.nodes), *_conditions(source)]
             conversion = Conversion(format, list(targets.values()), notes=notes)
             if inputs:
                 prove(written)

@@ -37,7 +37,7 @@ from anylayer.graph.ir import Op
 from anylayer.graph.operators import ARITHMETIC, ELEMENTWISE
 from anylayer.network import Array
 from anylayer.numerics import absolute_errors, difference, scale_of, tells_enough
-from anylayer.source import Source
+from anylayer.source import Source, lost_effects
 
 _LINES = 12
 """The number of lines at the end of a failed test's output that the error shows."""
@@ -154,7 +154,7 @@ def _project(job: Job, outputs: Mapping[str, str], target: Target, inputs: Mappi
     options = {k: v for k, v in job.options.items() if k != "batch"}
     expected, notes = expected_outputs(job, source, outputs, inputs)
     project = target.generate(source, expected, **options)
-    return replace(project, notes=[*project.notes, *notes])
+    return replace(project, notes=[*project.notes, *notes, *lost_effects(source.nodes)])
 
 
 def structure(job: Job, target: object, outputs: Mapping[str, str]) -> Source:

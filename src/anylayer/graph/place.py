@@ -50,6 +50,12 @@ def _is_shared(file: str) -> bool:
     return file.startswith(_LAYERS) and Path(file).name.startswith("_")
 
 
+class Lost(str):
+    """A note on something that traced code does and its graph does not: it writes a text."""
+
+    __slots__ = ()
+
+
 class JoinError(TraceError):
     """The results of two paths between which the values of the arrays decide cannot be joined."""
 

@@ -25,6 +25,7 @@ from anylayer.network import Array, Network, TensorType
 from anylayer.runtime.compilation import Compilation, InputKey, key_of, key_of_arrays, require_precision, volume
 from anylayer.runtime.order import transposed_inputs
 from anylayer.runtime.run import SHAPES_KEPT, NumpyRunner, PlanRunner
+from anylayer.source import lost_effects
 
 if TYPE_CHECKING:
     from anylayer.compile.segments import EnginePart
@@ -325,10 +326,12 @@ class Model:
         if self.plan is None:
             self.plan = plan
             self._types = dict(types)
-        if plan.host_calls and not self._warned:
-            self._warned = True
+        if not self._warned:
             lines = [f"layer '{n}' ({t}) runs in Python: {reason}" for n, t, reason in plan.host_calls]
-            warn("; ".join(lines), stacklevel=6)
+            lines += lost_effects(plan.nodes)
+            if lines:
+                self._warned = True
+                warn("; ".join(lines), stacklevel=6)
         if engine != "auto":
             if parts:
                 with suppress(EngineError):

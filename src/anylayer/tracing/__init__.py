@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         recorded_loops,
         size_arithmetic,
         substitution,
+        substitution_symbolic,
     )
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "size_list",
     "substituted",
     "substitution",
+    "substitution_symbolic",
     "trace",
     "trace_checked",
 ]  # fmt: skip

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import math
-import random
-import secrets
-import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Any
 
 from anylayer import tracing
@@ -27,10 +21,11 @@ from anylayer.graph.ir import (
     need_operators,
     recorded_in_all,
 )
-from anylayer.graph.place import JoinError, place_of, place_of_error, refusal
+from anylayer.graph.place import JoinError, place_of_error, refusal
 from anylayer.graph.sized import elements_of
-from anylayer.network import Array, TensorType
-from anylayer.tracing.reach import Reach, package_of
+from anylayer.network import Array, Function, TensorType
+from anylayer.tracing.noticed import lost, noticed_calls
+from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
 from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
 
@@ -109,6 +104,7 @@ def trace_checked(
     function raises.
     """
     code = _Code(function, types, prefix, rebuild, subject)
+    before = code.state_before()
     first: TraceError | None = None
     try:
         if questions().how != "joined":
@@ -117,6 +113,8 @@ def trace_checked(
         first = error
     causes: list[TraceError] = []
     for how in ("ifs", "loops"):
+        if before is not None:
+            before.restore(Snapshot(code.reach()))
         code = code.fresh()
         try:
             with limit_repetition(), tracing.decisions.change_code(how):
@@ -147,6 +145,16 @@ class _Code:
     def fresh(self) -> _Code:
         """Return the code with fresh state."""
         return self if self.rebuild is None else replace(self, function=self.rebuild())
+
+    def reach(self, counterpart: Function = lambda x: x) -> Reach:
+        """Return what a call may change."""
+        return Reach(counterpart(self.function if self.subject is None else self.subject()))
+
+    def state_before(self, counterpart: Function = lambda x: x) -> Snapshot | None:
+        """Return the state before a call, or None if the call itself makes the object that is examined."""
+        with suppress(AttributeError, IndexError):
+            return Snapshot(self.reach(counterpart))
+        return None
 
 
 def _attempts(code: _Code) -> Graph:
@@ -243,10 +251,10 @@ class _UserError(TraceError):
 def _trace_twice(
     code: _Code,
     limit: int | None,
-    counterpart: Callable[[Any], Any] = lambda x: x,
+    counterpart: Function = lambda x: x,
     restart: Callable[[], None] = lambda: None,
 ) -> Graph:
-    sizes, before_this = current_trace.get(), recorded_in_all()
+    sizes, before_this, initial = current_trace.get(), recorded_in_all(), code.state_before(counterpart)
     graph = _trace_once(code, limit)
     needed, place = recorded_in_all() - before_this, None
     if sizes is not None and sizes.turn == 0 and not sizes.empty and not sizes.filled:
@@ -256,23 +264,26 @@ def _trace_twice(
             place = asked[-1]
             needed += 4 * max(sizes.recorded - before_this, 0)  # and in both the other answer of a question
     need_operators(needed, place)
-    reach = Reach(counterpart(code.function if code.subject is None else code.subject()))
+    reach = code.reach(counterpart)
     before = Snapshot(reach)
     later: list[Snapshot] = []
     restart()
     with noticed_calls(reach.files) as calls:
         again = _trace_once(code, limit, lambda: later.append(Snapshot(reach)))
     _require_same(graph, again)
-    for what, place in calls:
+    for what, place in calls.differing:
         raise TraceError(
             f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
         )
+    graph.notes += [n for n in dict.fromkeys(map(lost, calls.writing)) if n not in graph.notes]
     if reach.handles_warnings:
         raise refusal(
             "forward turns warnings into exceptions, or records them; NumPy's warnings depend on the values of "
             "the arrays, which are known only when the network runs; use np.where with np.isfinite or a test of "
             "the operands"
         )
+    if len(later) > 1 and initial is not None and initial.restore(Snapshot(reach)):
+        _require_same_state_on_all_paths(code, limit, initial, reach, restart)
     names = list(dict.fromkeys(name for after in later for name in before.changed(after)))
     after = later[-1]
     if not names:
@@ -283,6 +294,21 @@ def _trace_twice(
     with replace_counters(after, names):
         _require_same(graph, _trace_once(code, limit))
     return graph
+
+
+def _require_same_state_on_all_paths(
+    code: _Code, limit: int | None, initial: Snapshot, reach: Reach, restart: Callable[[], None]
+) -> None:
+    """Raise TraceError if a number, a text or None is set on some of the paths between which the data decide."""
+    changes: list[list[str]] = []
+    restart()
+    _trace_once(code, limit, lambda: changes.append(initial.restore(Snapshot(reach))))
+    for names in changes:
+        for name in {*names} ^ {*changes[0]}:
+            raise refusal(
+                f"{name} is set where the values of the arrays decide, but state that is kept between two calls "
+                "cannot be recorded; return the value"
+            )
 
 
 def _require_same(graph: Graph, again: Graph) -> None:
@@ -347,74 +373,3 @@ def _same(v: Value | None, w: Value | None, same: dict[Value, Value]) -> bool:
         return True
     same_elements = elements_of(v.const) == elements_of(w.const)
     return same_elements and v.type == w.type and v.const.tobytes() == w.const.tobytes()
-
-
-# ---- calls of the clock and of random numbers that no seed determines, noticed while the user's code runs
-
-_CLOCKS = frozenset(
-    f"{name}{unit}"
-    for name in ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
-    for unit in ("", "_ns")
-) | {"localtime", "gmtime", "ctime"}
-"""The functions of the module time that read the clock."""
-_DATES = frozenset(("now", "utcnow", "today"))
-_DRAWING = frozenset(str(module.__file__) for module in (random, secrets, uuid))
-"""The files of the modules that draw random numbers for their caller."""
-_NOTICED = _CLOCKS | _DATES | {"urandom", "getrandom", "seed"}
-"""The names of all functions written in C that may be such calls."""
-
-
-@contextmanager
-def noticed_calls(files: Set[str]) -> Iterator[list[tuple[str, str]]]:
-    """Yield a list that receives (description, place) of each call of the user's code inside the context whose
-    result is different every time.
-
-    `files` are those of the user's code that installed packages contain. Calls elsewhere are not the user's:
-    logging reads the clock, and so may a function that the garbage collector calls.
-    """
-    calls: list[tuple[str, str]] = []
-
-    def is_users(frame: FrameType | None) -> bool:
-        if frame is None:
-            return False
-        return frame.f_code.co_filename in files or package_of(frame.f_code.co_filename) == ""
-
-    def event(frame: FrameType, kind: str, function: Any) -> None:
-        if kind == "c_call" and (name := function.__name__) in _NOTICED:
-            if name in _CLOCKS or name in _DATES:
-                if is_users(frame) and _reads_clock(function):
-                    call = tracing.causes.running_call(frame) or name
-                    calls.append((f"{call} reads the clock", place_of(frame)))
-            elif name != "seed" or _seeds_itself(frame):
-                caller = _caller(frame)
-                if is_users(caller):
-                    call = tracing.causes.running_call(caller) or name
-                    calls.append((f"{call} draws random numbers that no seed determines", place_of(caller)))
-
-    before = sys.getprofile()
-    sys.setprofile(event)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
-        if before is not None:
-            getattr(before, "enable", lambda: sys.setprofile(before))()
-
-
-def _reads_clock(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, type):
-        return issubclass(owner, datetime.date) and function.__name__ in _DATES
-    return bool(function.__module__ == "time")
-
-
-def _seeds_itself(frame: FrameType) -> bool:
-    """Return whether a frame is the method `seed` of random.Random, without a seed."""
-    return frame.f_code is random.Random.seed.__code__ and frame.f_locals.get("a", 0) is None
-
-
-def _caller(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame outside of the modules that draw random numbers for their caller."""
-    while frame is not None and frame.f_code.co_filename in _DRAWING:
-        frame = frame.f_back
-    return frame

@@ -26,7 +26,7 @@ _BY_NAME_ONLY = ("__init__", "__new__", "__dict__", "__weakref__")
 _ENTRY_METHODS = frozenset(("forward", "__call__"))
 _OPAQUE = ("numpy", "scipy", "anylayer", "cv2", "torch", "tensorflow", "jax", "onnx", "onnxruntime", "openvino")
 _SKIPPED_FOLDERS = (str(Path(np.__file__).parent) + os.sep, str(Path(__file__).parents[1]) + os.sep)
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
+STDLIB = sysconfig.get_path("stdlib") + os.sep
 _BYPASSES = frozenset((
     "at", "setflags", "writeable", "base", "ctypes", "__array_interface__", "from_buffer", "from_address",
     "as_array",
@@ -45,7 +45,8 @@ class Reach:
     `entry` holds the names of the methods that are called from outside.
 
     `uses_shared_generator` is true if a random number generator of the process may be
-    used. `getters` maps the name of each object that outlives a call to a function that returns the object.
+    used. `getters` maps the name of each object that outlives a call to a function that returns the object,
+    `globals` the name of each global to the dict that holds it.
     `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected, and
     `files` are the files that hold them.
     """
@@ -54,6 +55,7 @@ class Reach:
         self.uses_shared_generator = False
         self.names: set[str] = set(entry)
         self.getters: dict[str, Callable[[], Any]] = {}
+        self.globals: dict[str, dict[str, object]] = {}
         self._seen: dict[int, Any] = {}
         self._classes: list[type] = []
         self._modules: list[types.ModuleType] = []
@@ -161,6 +163,7 @@ class Reach:
         x = space[name]
         if label and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
             self.getters.setdefault(label, lambda: space.get(name))
+            self.globals.setdefault(label, space)
         self._visit(x, "")
 
 
@@ -264,7 +267,7 @@ def package_of(file: str) -> str | None:
         if separator:
             package = rest.partition(os.sep)[0]
             return None if package in _OPAQUE else package
-    return None if file.startswith(_STDLIB) else ""
+    return None if file.startswith(STDLIB) else ""
 
 
 @functools.lru_cache(maxsize=4096)

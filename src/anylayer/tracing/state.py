@@ -28,6 +28,7 @@ _MAX_COMPARED = 200_000
 _ATOMS = (
     bool, int, float, complex, str, bytes, type(None), type(...), Enum, PurePath, np.dtype, range, slice, type,
 )  # fmt: skip
+_PLAIN = (bool, int, float, str, type(None))
 _MAX_DEPTH = 30
 """The largest number of levels of nested containers and objects that a snapshot descends."""
 _MAX_CHECKSUM_BYTES = 1 << 20
@@ -40,16 +41,20 @@ A larger array is compared by a sum and by checksums of both ends.
 class Snapshot:
     """The current values, by name, of everything that a call of the subject of `reach` may change.
 
-    `holders` maps the name of each number to the dict that contains it and its key there.
+    `holders` maps the name of each number to the dict that contains it and its key there, `plain` that of each
+    number, text and None.
     """
 
     def __init__(self, reach: Reach) -> None:
         self.values: dict[str, Any] = {}
         self.holders: dict[str, tuple[Any, Any]] = {}
+        self.plain: dict[str, tuple[dict[str, object], str]] = {}
         self._seen: dict[int, Any] = {}
         self._depth = 0
         for name, get in reach.getters.items():
             self.take(name, get())
+            if name in reach.globals and type(get()) in _PLAIN:
+                self.plain[name] = reach.globals[name], name.rpartition(".")[2]
         if reach.uses_shared_generator:
             self.values[GENERATORS] = _generators()
 
@@ -58,6 +63,19 @@ class Snapshot:
         a, b = self.values, later.values
         names = [*a, *(n for n in b if n not in a)]
         return [n for n in names if (n in a) != (n in b) or a[n] != b[n]]
+
+    def restore(self, later: Snapshot) -> list[str]:
+        """Give what `later` holds the values in this snapshot, and return the names of those that differ.
+
+        Nothing is changed, and there are no names, if anything else than numbers, texts and None differs.
+        """
+        names = self.changed(later)
+        if any(n not in self.values or n not in later.plain or n not in self.plain for n in names):
+            return []
+        for n in names:
+            holder, key = later.plain[n]
+            holder[key] = self.values[n][1]
+        return names
 
     def take(self, name: str, x: Any) -> None:
         """Record a value and the values inside it."""
@@ -85,8 +103,8 @@ class Snapshot:
         if isinstance(x, Mapping):
             self.values[f"len({name})"] = len(x)
             for key, value in list(x.items()):
-                if type(x) is dict and type(value) in (int, float) and isinstance(key, str):
-                    self.holders[f"{name}[{key!r}]"] = x, key
+                if type(x) is dict and isinstance(key, str):
+                    self._hold(f"{name}[{key!r}]", x, key)
                 self.take(f"{name}[{key!r}]" if isinstance(key, (str, int, tuple)) else f"{name}[...]", value)
         elif isinstance(x, (list, tuple, deque)):
             self.values[f"len({name})"] = len(x)
@@ -111,13 +129,18 @@ class Snapshot:
         else:
             self._instance(name, x)
 
+    def _hold(self, name: str, holder: dict[str, object], key: str) -> None:
+        if type(holder[key]) in (int, float):
+            self.holders[name] = holder, key
+        if type(holder[key]) in _PLAIN and holder[key] == holder[key]:
+            self.plain[name] = holder, key
+
     def _instance(self, name: str, x: Any) -> None:
         self.values[f"type({name})"] = id(type(x))
         if not is_users_class(type(x)) and type(x) is not types.SimpleNamespace:
             return
         for attribute, value in list(getattr(x, "__dict__", {}).items()):
-            if type(value) in (int, float):
-                self.holders[f"{name}.{attribute}"] = vars(x), attribute
+            self._hold(f"{name}.{attribute}", vars(x), attribute)
             self.take(f"{name}.{attribute}", value)
         for cls in type(x).__mro__:
             slots = vars(cls).get("__slots__", ())

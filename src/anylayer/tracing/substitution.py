@@ -382,6 +382,7 @@ class Counterparts:
             return self._keep(x, x)
         items = [self.of(v, label) for v in x] if builtin is tuple else ()
         new = self._keep(x, builtin.__new__(cls, *([items] if builtin is tuple else [])))
+        self._attributes[id(x)] = dict(getattr(x, "__dict__", {}))
 
         def fill() -> None:
             if isinstance(x, list):

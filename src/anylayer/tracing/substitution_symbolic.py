@@ -192,7 +192,7 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
-def _print(*args: Any, file: Any = None, **kwargs: Any) -> None:
+def print_text(*args: Any, file: Any = None, **kwargs: Any) -> None:
     """Print. Only text that the code may read again, in a file of its own, makes sizes plain numbers."""
     is_shown = file in (None, sys.stdout, sys.stderr) and type(sys.stdout) is not io.StringIO
     with unguarded() if is_shown else nullcontext():
@@ -209,7 +209,7 @@ BUILTINS: Mapping[str, Any] = {
     "len": _len,
     "max": _extreme("max"),
     "min": _extreme("min"),
-    "print": _print,
+    "print": print_text,
 }
 """The substitutes for Python's built-in functions, by name."""
 
