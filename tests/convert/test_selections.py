@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -108,3 +109,15 @@ def test_wrong_selection_and_wrong_values_are_refused(
     with pytest.raises(ConversionError, match="output 'best' differs from the source"):
         converted(tmp_path / "net.onnx", monkeypatch, wrong)
     assert not (tmp_path / "net.onnx").exists()
+
+
+def test_inputs_with_infinite_results_are_not_compared(tmp_path: Path) -> None:
+    """Boxes of exp(1000) have no overlap in NumPy or OpenCV that means something."""
+
+    def decoded(x: Any) -> Any:
+        corners = np.exp(x[:, :4])
+        kept = cv2.dnn.NMSBoxes(corners.tolist(), x[:, 4].tolist(), 0.5, 0.4)
+        return corners[kept] if len(kept) else np.zeros((0, 4), np.float32)
+
+    x = np.random.default_rng(0).random((20, 5)).astype(np.float32)
+    assert anylayer.export(decoded, x, path=tmp_path / "f.onnx").checks[0].ok

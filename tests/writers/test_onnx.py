@@ -441,3 +441,30 @@ def test_dynamic_size_of_an_output_is_named_after_the_output() -> None:
     graph.outputs = [y]
     (end,) = to_onnx(graph).graph.output
     assert [d.dim_param or d.dim_value for d in end.type.tensor_type.shape.dim] == [f"{end.name}_size0", 7]
+
+
+def strongest_first(rows: Any) -> Any:
+    """Return the rows above 0.5, the strongest first, of which none lies near a stronger one."""
+    left, chosen = rows[rows[:, 0] > 0.5], []
+    while left.shape[0] > 0:
+        k = np.argmax(left[:, 0])
+        best = left[k]
+        chosen.append(best)
+        left = np.delete(left, k, axis=0)
+        left = left[np.abs(left[:, 1] - best[1]) > 0.2]
+    return np.array(chosen)
+
+
+def test_loop_without_a_step_returns_no_rows_in_plain_openvino(tmp_path: Path) -> None:
+    """Without a step, OpenVINO returns the rows of the run before. The file can be read again, too."""
+    path = tmp_path / "f.onnx"
+    rows = np.random.default_rng(0).random((12, 2)).astype(np.float32)
+    anylayer.export(strongest_first, rows, path=path)
+    network = anylayer.read(path)
+    runs = [network.compile(engine=engine, threads=1) for engine in ("onnxruntime", "openvino")]
+    plain = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    for x in (rows, rows / 2, rows, rows * np.float32(0)):
+        want = strongest_first(x).reshape(-1, 2)
+        for got in (plain(x)[0], *(next(iter(run({"rows": x}).values())) for run in runs)):
+            assert got.shape == want.shape
+            np.testing.assert_array_equal(got, want)

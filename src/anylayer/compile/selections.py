@@ -355,8 +355,10 @@ class _Same:
         return [values[n] for n in names] if names <= values.keys() else None
 
     def parts(self, v: Value, number: int) -> tuple[Value, list[Value]]:
-        """Return a value, or the only one that it concatenates, and the values that this one concatenates."""
+        """Return a value, or the only one that it copies or concatenates, and what this one concatenates."""
         o = self.graphs[number].producers.get(v)
+        if o is not None and o.op == "Identity":
+            return self.parts(o.first, number)
         if o is None or o.op != "Concat":
             return v, []
         axis = o["axis"]

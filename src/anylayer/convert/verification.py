@@ -98,16 +98,18 @@ class Verification:
     def require_selections(self, written: Written, noise: Mapping[str, Array], path: Path) -> None:
         """Compare a file that selects elements for inputs for which layers may select nothing, or everything.
 
-        noise: inputs. Inputs that the layers in NumPy refuse are left out. Raises ConversionError, or the error of
-        the runtime.
+        noise: inputs. Inputs that the layers in NumPy refuse are left out, and those for which they compute
+        infinite numbers or NaN. Raises ConversionError, or the error of the runtime.
         """
         network = self.job.network
         runner = NumpyRunner(network, self.job.definitions, self.outputs)
         for at in range(len(SELECTING)):
             arrays = {name: selecting(x, at) for name, x in noise.items()}
             try:
-                runner([arrays[name] for name in network.inputs], {})
+                results = runner([arrays[name] for name in network.inputs], {})
             except AnyLayerError:
+                continue
+            if not all(np.isfinite(y).all() for y in results.values()):
                 continue
             with adding_advice("For these inputs a layer may select nothing; the layers in NumPy compute them"):
                 checks = self.compare(written, [arrays], deeper=False)

@@ -19,7 +19,7 @@ from anylayer.layer.registry import registered
 from anylayer.network import ABSENT, Array, Node, Subgraph, TensorType
 from anylayer.tracing import constant_of, is_traced
 from anylayer.tracing.loop_operator import MAX_STEPS as _STEPS
-from anylayer.tracing.loop_operator import record_loop, steps_up_to
+from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.primitives import gather
 from anylayer.tracing.record import graph_of
 
@@ -90,9 +90,7 @@ def _record_within_limits(
         f"its steps times those of the loops around it exceed the limit of {_MAX_NESTED_STEPS}; compute the inner "
         "one with whole arrays",
     )
-    if is_traced(limit):
-        limit = steps_up_to(limit.reshape(()), most)
-    elif fixed is not None and fixed > most:
+    if fixed is not None and fixed > most:
         limit = fixed = None
     with in_loop(most if fixed is None else max(fixed, 1)):
         return record_loop(step, limit, condition, states, others, most, always=always)

@@ -113,7 +113,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "corrections.ncnn": {"ncnn": "Resize"},
     "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
     "corrections.openvino": {"openvino": "any"},
-    "corrections.openvino_loops": {"openvino": "Loop"},
+    "corrections.openvino_loops": {"openvino": "Loop", "onnx file": "Loop"},
     "corrections.quantized": {
         "onnxruntime": "DequantizeLinear",
         "openvino": "QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul "

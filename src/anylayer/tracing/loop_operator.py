@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from anylayer.errors import TraceError
+from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Value
-from anylayer.graph.symbolic import same_shape
+from anylayer.graph.symbolic import extreme, same, same_shape
 from anylayer.network import Array, DType, TensorType
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.counts import count_of
@@ -17,6 +18,7 @@ from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.keys import OUTSIDE
 from anylayer.tracing.primitives import as_array, gather
 from anylayer.tracing.record import graph_of, trace, value_of
+from anylayer.tracing.size_arithmetic import constant_of, numbers
 
 MAX_STEPS = 30_000
 """The largest number of steps of a loop."""
@@ -37,8 +39,8 @@ def record_loop(
     step: maps the number of the step, the condition, the states and `others` to the condition, the states and
         rows. It runs while the condition holds, at most `limit` times.
     others: arrays that are the same in each step.
-    most: the largest number of rows, and of steps where `limit` is None. If the condition still holds then, an
-        index in the body is out of range, which engines refuse.
+    most: the largest number of rows, and of steps. If there are more, an index is out of range, which engines
+        refuse.
     always: whether the condition always holds, so that `limit` is the number of steps.
 
     Raises TraceError if a state changes its shape or dtype.
@@ -46,6 +48,9 @@ def record_loop(
     graph = graph_of([limit, condition, *states, *others])
     if graph is None:
         raise TraceError("a loop is recorded without a traced input")
+    if type(limit) is TracedArray:
+        sizes, limit = numbers(constant_of(limit)), steps_up_to(limit.reshape(()), most)
+        most = most if sizes is None else extreme("max", extreme("min", sizes.item(), most), 0)
     states = [graph.constant(s) if type(s) is not TracedArray else s._value for s in states]
     traced = [x._value for x in others if type(x) is TracedArray]
     of_states = [TensorType(v.shape, v.dtype) for v in states]  # whose elements are not those of each step
@@ -90,15 +95,25 @@ def emit_loop(
     of rows. always: whether that is the number of steps. place: the line of the loop.
     """
     rows = body.outputs[1 + len(states) :]
-    steps = most if always or not rows else count_of(TracedArray(graph, Value("steps", (), I8)), most)
+    is_known = always or not rows or same(most, 0)
+    steps = most if is_known else count_of(TracedArray(graph, Value("steps", (), I8)), most)
     if rows and type(steps) is int and steps == 0:
         return [*states, *(graph.constant(np.zeros((0, *v.shape), v.dtype)) for v in rows)]
     inputs = [*(_scalar(x, dtype) for x, dtype in ((limit, I8), (condition, BOOL))), *states, *captured]
     types = [*((v.shape, v.dtype) for v in states), *(((steps, *v.shape), v.dtype) for v in rows)]
-    outputs = graph.emit("Loop", inputs, types, {"states": len(states)}, body=body, place=place)
+    outputs = [*graph.emit("Loop", inputs, types, {"states": len(states)}, body=body, place=place)]
     if rows and type(steps) is not int and not always:
         graph.selections.append(outputs[len(states)])
+    for i, state in enumerate(states):
+        if _original(body, body.outputs[1 + i]) is body.inputs[2 + i]:
+            outputs[i] = state
     return outputs
+
+
+def _original(graph: Graph, value: Value) -> Value | None:
+    """Return the value of which a value is a copy."""
+    o = graph.producers.get(value)
+    return _original(graph, o.first) if o is not None and o.op == "Identity" else value
 
 
 def end_at(most: int, step: Any, go: Any) -> Any:
@@ -112,6 +127,8 @@ def steps_up_to(steps: Array, most: int) -> Array:
 
     There are no steps then, because some engines go on after the index.
     """
+    if type(steps) is TracedArray and Intervals(steps._graph.producers).of(steps._value)[1] <= most:
+        return steps
     is_more = steps > most
     few = np.where(is_more, np.zeros((), steps.dtype), steps)
     return gather(few.reshape(1), np.where(is_more, OUTSIDE, np.int64(0)), 0)

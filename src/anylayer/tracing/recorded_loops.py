@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from anylayer.graph.intervals import Intervals
 from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import INDEXED
 from anylayer.graph.place import place_of, refusal, user_frame
@@ -345,8 +344,7 @@ class RecordedLoop:
                 raise self.refusal(f"it takes {steps} steps, at most {MAX_STEPS} are supported; use whole arrays")
             limit = MAX_STEPS if steps is None else steps
             if type(steps) is TracedArray and not self.run.loops:
-                is_limited = Intervals(graph.producers).of(steps._value)[1] <= MAX_STEPS
-                limit = steps if is_limited else steps_up_to(steps, MAX_STEPS)
+                limit = steps_up_to(steps, MAX_STEPS)
             go = self._condition()
             outputs = emit_loop(graph, body.graph, limit, go, start, body.captured, most, is_fixed, self.place)
         ends = iter([TracedArray(graph, v) for v in outputs[:states]])

@@ -99,12 +99,12 @@ def write(
 
 
 def _simplify(graph: Graph) -> Graph:
-    """Return the simplified graph with corrections for ONNX Runtime.
+    """Return the simplified graph with corrections for ONNX Runtime, and those for loops in OpenVINO.
 
     A Pad before a MaxPool lists all axes. Without axes, ONNX Runtime 1.31 fuses the Pad into the pool, whose own
     padding never wins the maximum, while the zeros of the Pad can.
     """
-    result = corrected(simplify(graph, "onnx"), RUNS).graph
+    result = corrected(corrected(simplify(graph, "onnx"), RUNS).graph, "onnx file").graph
     for o in result.ops:
         pad = producer(result.producers, o.inputs[0], "Pad") if o.op == "MaxPool" else None
         if pad is not None and len(pad.inputs) < 4:
