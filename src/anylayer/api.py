@@ -20,7 +20,7 @@ from anylayer.layer import Definition, Registry, load_layers
 from anylayer.layer.native import LoadedKernel
 from anylayer.layer.registry import registered
 from anylayer.network import Array, Function, Network, Node, Shape, TensorType, need_outputs, need_produced
-from anylayer.readers import Option, Reader, is_keras_file, load_reader, networks_in, readers
+from anylayer.readers import Option, Reader, is_keras_file, load_reader, networks_in, reader_of, readers
 from anylayer.readers._recognize import unread
 
 if TYPE_CHECKING:
@@ -488,10 +488,8 @@ def _reader_of(path: Path) -> tuple[str, Reader]:
     """Return the format of a file and its reader. Raises FileError where no reader takes the file."""
     if not (path.is_file() or path.is_dir()):
         raise FileError("there is no such file", str(path))
-    for name in readers():
-        reader = load_reader(name)
-        if reader.match(path):
-            return name, reader
+    if (matching := reader_of(path)) is not None:
+        return matching
     if path.suffix == ".py":
         how = wording("anylayer.read(model, layers=...)", "-l " + path.name)
         raise FileError(f"this is a Python file, not a network; give layers as {how}", str(path))

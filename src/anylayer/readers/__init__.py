@@ -80,10 +80,16 @@ def load_reader(name: str) -> Reader:
     return cast(Reader, load("readers", name))
 
 
+def reader_of(path: Path) -> tuple[str, Reader] | None:
+    """Return the format of an existing file or folder and its reader; None where no reader takes it."""
+    candidates = ((name, load_reader(name)) for name in readers())
+    return next(((name, reader) for name, reader in candidates if reader.match(path)), None)
+
+
 def networks_in(folder: Path) -> str:
     """Return the names of the networks among a folder's files, at most three of them, for a message."""
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix != ".py")
-    models = [p.name for p in files[:100] if any(load_reader(name).match(p) for name in readers())]
+    models = [p.name for p in files[:100] if reader_of(p) is not None]
     return f" that holds {some(models)}: give one of these files" if models else ""
 
 

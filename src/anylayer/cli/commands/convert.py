@@ -44,7 +44,7 @@ from anylayer.compile.inputs import input_types
 from anylayer.errors import InputError, clean_lines, need, plural
 from anylayer.images.preprocess import image_function
 from anylayer.layer import Registry
-from anylayer.readers import load_reader, readers
+from anylayer.readers import reader_of
 from anylayer.writers import format_of, load_writer, writers
 
 if TYPE_CHECKING:
@@ -225,19 +225,13 @@ def _read(options: dict[str, Any], has_dialects: bool) -> tuple[Net, str | None]
     --dialect applies to the file that is read and to the file that is written, if their formats have this dialect.
     """
     dialect = options["dialect"]
-    names = _dialects_of(Path(options["model"])) if dialect else set()
+    path = Path(options["model"])
+    matching = reader_of(path) if dialect and path.exists() else None
+    names = Registry.of(matching[0]).dialects() if matching and "dialect" in matching[1].OPTIONS else set()
     only_written = has_dialects and dialect not in names and (not names or dialect in dialects())
     net = read_net({**options, "dialect": None} if only_written else options)
     is_written = has_dialects and (dialect not in names or dialect in dialects())
     return net, options["to_dialect"] or (dialect if is_written else None)
-
-
-def _dialects_of(path: Path) -> set[str]:
-    """Return the dialects that a file can be read as; none where its format has no such option."""
-    for name in readers() if path.exists() else ():
-        if load_reader(name).match(path):
-            return Registry.of(name).dialects() if "dialect" in load_reader(name).OPTIONS else set()
-    return set()
 
 
 def _with_preprocessing(
