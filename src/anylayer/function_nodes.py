@@ -117,7 +117,7 @@ def input_type(given: Any) -> TensorType:
 
 def _layer(function: Function, name: str, types: Sequence[TensorType]) -> tuple[list[str], type, list[DType]]:
     """Return the names of the outputs, a layer class whose `forward` is the function, and the outputs' dtypes."""
-    results = Results()
+    results, notes = Results(), list[str]()
 
     def forward(self: Any, inputs: list[Any]) -> list[Any]:
         return results.arrays(function(*inputs), np.asarray)
@@ -130,6 +130,7 @@ def _layer(function: Function, name: str, types: Sequence[TensorType]) -> tuple[
         "__init__": lambda self, params, blobs: None,
         "__module__": module,
         "is_function": True,
+        "checked": (types, notes),
     }
     cls = type(name, (), members)
     instance = cls({}, [])
@@ -153,6 +154,7 @@ def _layer(function: Function, name: str, types: Sequence[TensorType]) -> tuple[
     need(all(names), "returns an output whose name is empty", InputError)
     need(len(set(names)) == len(names), f"returns two outputs of one name: {', '.join(names)}", InputError)
     results.learn(graph)
+    notes += graph.notes
     return names, cls, [v.dtype for v in graph.outputs]
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from anylayer.errors import TraceError
-from anylayer.graph import ir
+from anylayer.graph import ir, repetition
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
-from anylayer.tracing import decisions
+from anylayer.tracing import checked, decisions
 
 from .test_selections import arrays, traced
 
@@ -31,17 +31,19 @@ def many_parts(b: Array, s: Array) -> Any:
 def test_repeated_traces_are_refused_before_they_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
     recorded = 0
-    take = ir._take_operator
+    take = ir.take_operator
 
     def count() -> None:
         nonlocal recorded
         recorded += 1
         take()
 
-    monkeypatch.setattr(ir, "_take_operator", count)
+    monkeypatch.setattr(ir, "take_operator", count)
     assert traced(many_parts, types).ops and recorded > 600
     limit, recorded = recorded // 3, 0
-    monkeypatch.setattr(ir, "_MAX_REPEATED", limit)
+    monkeypatch.setattr(repetition, "_MAX_REPEATED", limit)
+    assert traced(many_parts, types).ops, "what follows the first trace is bounded by its length"
+    monkeypatch.setattr(checked, "_JOINED_TRACES", recorded := 0)
     message = rf"traces.py:\d+: this records more than {limit} operators .* divide the function among several"
     with pytest.raises(TraceError, match=message):
         traced(many_parts, types)

@@ -404,7 +404,7 @@ def test_other_uses_of_the_number_are_refused(function: Function, message: str) 
 def test_operators_of_all_combinations_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     types = [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]
     assert traced(returns_early_twice, types).ops
-    monkeypatch.setattr("anylayer.graph.ir._MAX_REPEATED", 60)
+    monkeypatch.setattr("anylayer.graph.repetition._MAX_REPEATED", 60)
     with pytest.raises(TraceError, match=r"test_selections.py:\d+: this records more than 60 operators in all"):
         traced(returns_early_twice, types)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from anylayer.errors import AnyLayerError, EngineError, LayerError, need, wording
 from anylayer.graph import Graph, Value
 from anylayer.graph.symbolic import plain
@@ -211,3 +213,11 @@ def graph_memory(graph: Graph) -> int:
         alive += sum(size(v) for v in op.outputs if v in last_use)
         widest = max(widest, alive)
     return widest + repeated
+
+
+def allocated_bytes(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
+    """Return the size in bytes of the outputs that are not views of `sources`. A broadcast view has the size of
+    its full shape.
+    """
+    there = [s for s in sources if s is not None]
+    return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))

@@ -15,6 +15,7 @@ from anylayer.compile.limits import (
     MAX_LAYER_OPERATORS,
     MAX_OPERATORS,
     Budget,
+    allocated_bytes,
     countable_types,
     graph_memory,
     need_memory,
@@ -271,7 +272,7 @@ def _trace_node(
         traced.constants = dict(enumerate(outputs))
         traced.outputs = [*countable_types(outputs)]
         budget.take_weights(bound)
-        budget.take_computed(_allocated_bytes(outputs, [*node.blobs, *constant_arrays.values()]))
+        budget.take_computed(allocated_bytes(outputs, [*node.blobs, *constant_arrays.values()]))
         return
 
     def merged(target: Bound) -> Callable[[list[Any]], list[Any]]:
@@ -349,6 +350,8 @@ def _trace_user(
 ) -> Graph:
     """Return the trace of a user's class. Each further attempt is made with a new instance."""
     tried: list[Bound] = []
+    checked_types, notes = getattr(bound.definition.cls, "checked", (None, []))
+    is_repeated = traces_symbolically() or types != checked_types
 
     def attempt() -> Callable[[list[Any]], list[Any]]:
         tried.append(rebuild() if tried else bound)
@@ -356,9 +359,13 @@ def _trace_user(
 
     def trace(kinds: Sequence[TensorType]) -> Graph:
         name, subject = f"{bound.node.name}/", lambda: tried[-1].instance
-        return tracing.trace_checked(attempt(), kinds, prefix=name, rebuild=attempt, subject=subject)
+        return tracing.trace_checked(
+            attempt(), kinds, prefix=name, rebuild=attempt, subject=subject, is_repeated=is_repeated
+        )
 
-    return trace_with_selections(trace, types)
+    graph = trace_with_selections(trace, types)
+    graph.notes += [n for n in notes if n not in graph.notes]
+    return graph
 
 
 def _need_computed(
@@ -389,14 +396,6 @@ def _need_computed(
         budget.take_graph(body)
         budget.need_computed(graph_memory(body))
         return
-
-
-def _allocated_bytes(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
-    """Return the size in bytes of the outputs that are not views of `sources`. A broadcast view has the size of
-    its full shape.
-    """
-    there = [s for s in sources if s is not None]
-    return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))
 
 
 def _trace_built_in(

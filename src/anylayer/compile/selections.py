@@ -20,8 +20,9 @@ from anylayer.errors import AnyLayerError, TraceError
 from anylayer.graph import Dim, Graph
 from anylayer.graph.expressions import Expression, bounds, symbol
 from anylayer.graph.guards import Guard, SelectionKey, SymbolicTrace, current_trace, repeated_trace, symbolic_trace
-from anylayer.graph.ir import TooMuchInAll, Value, limit_repetition
+from anylayer.graph.ir import Value
 from anylayer.graph.place import Lost, refusal
+from anylayer.graph.repetition import TooMuchInAll, limit_repetition
 from anylayer.graph.sized import equal_constants, sized_array
 from anylayer.graph.symbolic import Size, new_size, plain
 from anylayer.network import TensorType

@@ -18,10 +18,11 @@ from numpy.typing import DTypeLike
 from anylayer.errors import TraceError
 from anylayer.graph.expressions import Atom, Expression, Ranges, bounds, constant, of_atom, symbol
 from anylayer.graph.guards import Guard
-from anylayer.graph.ir import Graph, Op, TooMuchInAll, Value
+from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.open_sizes import solved
 from anylayer.graph.operators import is_sized_by_data
 from anylayer.graph.reals import Real
+from anylayer.graph.repetition import TooMuchInAll
 from anylayer.graph.sized import Element, elements_of
 from anylayer.graph.sizes import Dim, size_of
 from anylayer.graph.symbolic import Size, holds_symbolic

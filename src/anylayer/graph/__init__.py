@@ -4,7 +4,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from anylayer.folders import NamesByFile
-from anylayer.graph.ir import OPSET, Graph, Op, TooManyOperators, Value
+from anylayer.graph.ir import OPSET, Graph, Op, Value
+from anylayer.graph.repetition import TooManyOperators
 from anylayer.graph.sizes import Dim
 
 if TYPE_CHECKING:

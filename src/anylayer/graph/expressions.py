@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from anylayer.network import MAX_VALUES
 
+_CACHED = 4096
+"""The number of symbols and of numbers whose expressions are kept."""
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "//": lambda a, b: a // b,
     "max": max,
@@ -83,7 +85,10 @@ class Expression:
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         nonzero = {m: c for m, c in terms.items() if c}
-        self.terms = dict(sorted(nonzero.items(), key=lambda t: (-sum(p for _, p in t[0]), _monomial_text(t[0]))))
+        if len(nonzero) > 1:
+            order = sorted(nonzero, key=lambda m: (-sum(p for _, p in m), _monomial_text(m)))
+            nonzero = {m: nonzero[m] for m in order}
+        self.terms = nonzero
 
     @cached_property
     def text(self) -> str:
@@ -131,17 +136,17 @@ class Expression:
         """Return the value for these values of the symbols. Raises ZeroDivisionError, KeyError."""
         return sum(c * math.prod(a.value(symbols) ** p for a, p in m) for m, c in self.terms.items())
 
-    def __add__(self, other: Expression) -> Expression:
+    def __add__(self, other: Expression, times: int = 1) -> Expression:
         terms = dict(self.terms)
         for m, c in other.terms.items():
-            terms[m] = terms.get(m, 0) + c
+            terms[m] = terms.get(m, 0) + c * times
         return Expression(terms)
 
     def __neg__(self) -> Expression:
         return Expression({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Expression) -> Expression:
-        return self + -other
+        return self.__add__(other, -1)
 
     def __mul__(self, other: Expression) -> Expression:
         terms: dict[Monomial, int] = {}
@@ -323,7 +328,12 @@ def _common_factor(a: Expression, b: Expression) -> Expression | None:
 
 def constant(value: int) -> Expression:
     """Return the expression of a number."""
-    return Expression({(): int(value)})
+    return _constant(int(value))
+
+
+@lru_cache(_CACHED)
+def _constant(value: int) -> Expression:
+    return Expression({(): value})
 
 
 def of_atom(atom: Atom) -> Expression:
@@ -331,6 +341,7 @@ def of_atom(atom: Atom) -> Expression:
     return Expression({((atom, 1),): 1})
 
 
+@lru_cache(_CACHED)
 def symbol(name: str) -> Expression:
     """Return the expression that consists of one symbol."""
     return of_atom(Atom(name))

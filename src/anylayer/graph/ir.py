@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from anylayer.errors import TraceError
 from anylayer.graph.attributes import ATTRIBUTES
 from anylayer.graph.guards import SelectionKey
 from anylayer.graph.place import refusal, user_place
+from anylayer.graph.repetition import TooManyOperators, take_operator
 from anylayer.graph.sized import SizedArray, copied, elements_of
 from anylayer.graph.symbolic import Size
 from anylayer.network import Array, DType, TensorType
@@ -108,60 +106,6 @@ class Op:
         return declared[name]
 
 
-class TooManyOperators(TraceError):
-    """The error of a graph that would exceed its limit of operators."""
-
-
-_MAX_REPEATED = 70_000
-"""The largest number of operators that one function records where it is traced for many combinations of paths."""
-_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
-
-
-@contextmanager
-def limit_repetition() -> Iterator[None]:
-    """Limit the number of operators that all traces inside of the outermost such context record together."""
-    token = _left.set(_left.get() or [_MAX_REPEATED])
-    try:
-        yield
-    finally:
-        _left.reset(token)
-
-
-class TooMuchInAll(TraceError):
-    """The error of a function that records too many operators in all combinations of its paths."""
-
-
-def _take_operator() -> None:
-    left = _left.get()
-    if left is not None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise _too_much()
-
-
-def recorded_in_all() -> int:
-    """Return the number of operators that all traces inside of limit_repetition have recorded so far."""
-    left = _left.get()
-    return 0 if left is None else _MAX_REPEATED - left[0]
-
-
-def need_operators(number: int, place: str | None) -> None:
-    """Raise TooMuchInAll if recording so many more operators, for the question at `place`, exceeds the limit."""
-    left = _left.get()
-    if left is not None and number > left[0]:
-        raise _too_much(place)
-
-
-def _too_much(place: str | None = None) -> TraceError:
-    return refusal(
-        f"this records more than {_MAX_REPEATED} operators in all, because it is traced once for each combination "
-        "of branches and of empty selections; compute all classes or images as one array, remove questions whose "
-        "answer changes nothing (if len(x) == 0), or divide the function among several layers",
-        place=place,
-        kind=TooMuchInAll,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """The decisions by data in a traced function.
@@ -211,7 +155,7 @@ class Graph:
         self.filled: dict[tuple[SelectionKey, int], Value] = {}
         self._constants: dict[Any, Value] = {}
         self._digests: list[tuple[Array, int]] = []
-        self._emitted: dict[Any, list[Value]] = {}
+        self._emitted: dict[Hashable, list[Value]] = {}
         self._names: set[str] = set()
         self._count = 0
 
@@ -307,9 +251,9 @@ class Graph:
         is_new: append the operator even if there is an equal one.
         The other arguments are as in Op. Raises TooManyOperators.
         """
-        _take_operator()
+        take_operator()
         attrs = {k: v for k, v in (attrs or {}).items() if v is not None}
-        key = (op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", len(types))
+        key = _key(op, domain, body, inputs, attrs, len(types))
         if self.inside:
             self.need_outside(inputs)
         outputs_of_equal = self._emitted.get(key)
@@ -351,12 +295,14 @@ class Graph:
     def forget(self, first: int) -> None:
         """Remove the operators from number `first` on. Their outputs are inside of a loop from now on."""
         outputs = {v for o in self.ops[first:] for v in o.outputs}
+        for o in self.ops[first:]:
+            key = _key(o.op, o.domain, o.body, o.inputs, o.attrs, len(o.outputs))
+            if self._emitted.get(key) is o.outputs:
+                del self._emitted[key]
         del self.ops[first:]
         for v in outputs:
             del self.producers[v]
         self.inside |= outputs
-        for key in [k for k, values in self._emitted.items() if not outputs.isdisjoint(values)]:
-            del self._emitted[key]
         self.selections[:] = [v for v in self.selections if v not in outputs]
 
     def append_copy(
@@ -490,6 +436,18 @@ class Graph:
 def _sizes(value: Value) -> list[Any]:
     """Return the sizes of a value, with expressions in place of those that depend on data."""
     return [getattr(d, "expression", d) for d in value.shape]
+
+
+def _key(
+    op: str,
+    domain: str,
+    body: Graph | None,
+    inputs: Sequence[Value | None],
+    attrs: Mapping[str, object],
+    outputs: int,
+) -> Hashable:
+    """Return what is equal for two operators that compute the same."""
+    return op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", outputs
 
 
 def _digest(array: Array) -> int:

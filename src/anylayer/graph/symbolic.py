@@ -398,7 +398,7 @@ def depends_on_data(x: object) -> bool:
     trace = current_trace.get()
     if type(x) is not Size or trace is None:
         return False
-    return not (trace.counts.keys() | trace.ended).isdisjoint(x.expression.symbols)
+    return any(name in trace.counts or name in trace.ended for name in x.expression.symbols)
 
 
 def is_empty(shape: Sequence[Any]) -> bool:

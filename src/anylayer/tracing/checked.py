@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anylayer import tracing
 from anylayer.errors import AnyLayerError, InputError, TraceError, kind_and_text
 from anylayer.graph.guards import current_trace, repeated_trace, traces_symbolically, unguarded
-from anylayer.graph.ir import (
-    Graph,
+from anylayer.graph.ir import Graph, Value
+from anylayer.graph.place import JoinError, place_of_error, refusal
+from anylayer.graph.repetition import (
     TooManyOperators,
     TooMuchInAll,
-    Value,
+    allow_operators,
     limit_repetition,
     need_operators,
     recorded_in_all,
 )
-from anylayer.graph.place import JoinError, place_of_error, refusal
 from anylayer.graph.sized import elements_of
 from anylayer.network import Array, Function, TensorType
 from anylayer.tracing.noticed import lost, noticed_calls
@@ -33,6 +33,10 @@ Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
 """The largest number of operators that a second attempt may record. Larger graphs come from code that writes
 element by element."""
+_MAX_JOINED_OPERATORS = 20_000
+"""The largest number of operators where both sides of ifs on sizes are recorded, as in loops over classes."""
+_JOINED_TRACES = 16
+"""How often such code may be traced after the first time."""
 _MAX_OPEN_OPERATORS = 1000
 """The number of operators with symbolic sizes above which code is also traced with fixed sizes, to find out
 whether it loops over a size. Operators with symbolic sizes take longer to record."""
@@ -44,12 +48,13 @@ class Questions:
 
     how: questions of masks are "decisions", or answered as those of "sizes", or both sides of ifs on masks and on
     sizes are recorded ("joined"). most: the largest number of sizes that may be asked for. asked: whether a
-    question of a mask was answered as one of a size.
+    question of a mask was answered as one of a size. names: the sizes of these masks.
     """
 
     how: str = "decisions"
     most: float = math.inf
     asked: bool = False
+    names: set[str] = field(default_factory=set)
 
     def need_few(self, names: Set[str]) -> None:
         """Raise TooManyQuestions if the code asks for more sizes than allowed."""
@@ -87,6 +92,7 @@ def trace_checked(
     prefix: str = "",
     rebuild: Callable[[], Forward] | None = None,
     subject: Callable[[], Any] | None = None,
+    is_repeated: bool = True,
 ) -> Graph:
     """Trace a function that may do anything, and return its graph. The arguments are those of `trace`.
 
@@ -95,7 +101,8 @@ def trace_checked(
 
     An attempt that succeeds is repeated, with the state that the first call left behind. The second call must
     record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
-    object whose code and state are examined (default: the function).
+    object whose code and state are examined (default: the function). Without `is_repeated`, the function has been
+    traced for these types before.
 
     Code with more paths or operators than the limit is traced again with ifs that are joined, and then with loops
     that are recorded: see joined_ifs, recorded_loops.
@@ -103,7 +110,7 @@ def trace_checked(
     Raises TraceError, with the user's line, for everything that cannot be recorded, and for an exception that the
     function raises.
     """
-    code = _Code(function, types, prefix, rebuild, subject)
+    code = _Code(function, types, prefix, rebuild, subject, is_repeated)
     before = code.state_before()
     first: TraceError | None = None
     try:
@@ -141,6 +148,7 @@ class _Code:
     prefix: str
     rebuild: Callable[[], Forward] | None
     subject: Callable[[], Any] | None
+    is_repeated: bool
 
     def fresh(self) -> _Code:
         """Return the code with fresh state."""
@@ -166,8 +174,8 @@ def _attempts(code: _Code) -> Graph:
                 with tracing.substitution.substitute_numpy() as counterpart:
                     sizes = current_trace.get()
                     is_long = tracing.decisions.changes_code() == "ifs" or (sizes is not None and sizes.symbols)
-                    is_joined = questions().how == "joined"
-                    limit = _MAX_OPEN_OPERATORS if is_long and not is_joined else _MAX_OPERATORS
+                    limit = _MAX_OPEN_OPERATORS if is_long else _MAX_OPERATORS
+                    limit = _MAX_JOINED_OPERATORS if questions().how == "joined" else limit
                     graph = _trace_twice(code, limit, counterpart, restart)
                 place = _counts_to_size(code)
                 if not place:
@@ -256,13 +264,17 @@ def _trace_twice(
 ) -> Graph:
     sizes, before_this, initial = current_trace.get(), recorded_in_all(), code.state_before(counterpart)
     graph = _trace_once(code, limit)
+    if questions().how == "joined":
+        allow_operators(_JOINED_TRACES * (recorded_in_all() - before_this))
+    if not code.is_repeated or (sizes is not None and sizes.turn == 1):  # compared with that of the other turn
+        return graph
     needed, place = recorded_in_all() - before_this, None
     if sizes is not None and sizes.turn == 0 and not sizes.empty and not sizes.filled:
-        needed *= 3  # the other turn comes
+        needed *= 2  # the other turn comes
         asked = [g.place for g in sizes.guards if not sizes.counts.keys().isdisjoint(g.symbols)]
         if asked:
             place = asked[-1]
-            needed += 4 * max(sizes.recorded - before_this, 0)  # and in both the other answer of a question
+            needed += 3 * max(sizes.recorded - before_this, 0)  # and in both the other answer of a question
     need_operators(needed, place)
     reach = code.reach(counterpart)
     before = Snapshot(reach)

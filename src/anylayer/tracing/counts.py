@@ -133,6 +133,9 @@ def selects_something(x: TracedArray, run: Run) -> bool | None:
     answers.asked = True
     n = count_of(TracedArray(x._graph, mask), size_of(mask.shape))
     if is_symbolic(n):
+        if not (trace.empty or trace.filled):
+            answers.names |= n.expression.symbols
+            answers.need_few(answers.names)
         _least(n, TracedArray(x._graph, mask))
     return nothing if n == 0 else not nothing
 

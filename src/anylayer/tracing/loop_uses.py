@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from functools import cache
 from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
@@ -49,6 +50,20 @@ def is_only_appended_to(code: CodeType, loop: tuple[int, int], name: str, watch:
 
     watch: what has run since the loop began, for two iterations at least.
     """
+    uses = _uses(code, loop, name)
+    if uses is None:
+        return False
+    appends, others = uses
+    if watch is not None and not watch.offsets.isdisjoint(appends):
+        others &= watch.offsets
+    return name not in code.co_freevars and not others
+
+
+@cache
+def _uses(code: CodeType, loop: tuple[int, int], name: str) -> tuple[frozenset[int], frozenset[int]] | None:
+    """Return where a loop appends to a local list, and where it uses it in another way. Return None if another
+    function may use it.
+    """
     first, last = loop
     appends: set[int] = set()
     others: set[int] = set()
@@ -57,11 +72,9 @@ def is_only_appended_to(code: CodeType, loop: tuple[int, int], name: str, watch:
             continue
         makes_closure = use.opname == "LOAD_CLOSURE" or (name in code.co_cellvars and "FAST" in use.opname)
         if makes_closure and use.offset <= last:
-            return False
+            return None
         if first <= use.offset <= last:
             is_append = following.opname in ("LOAD_METHOD", "LOAD_ATTR") and following.argval == "append"
             is_append = is_append and (use.argval == name or use.argval[-1] == name)
             (appends if is_append else others).add(use.offset)
-    if watch is not None and not watch.offsets.isdisjoint(appends):
-        others &= watch.offsets
-    return name not in code.co_freevars and not others
+    return frozenset(appends), frozenset(others)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, starmap
 from types import CodeType, FrameType
 from typing import Any
 
@@ -24,8 +24,9 @@ import numpy as np
 from anylayer import tracing
 from anylayer.graph.expressions import Expression, symbol
 from anylayer.graph.guards import OPPOSITE, Guard, SymbolicTrace
-from anylayer.graph.ir import Graph, Value, recorded_in_all
+from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import frame_outside, is_users, place_of, position_of, refusal, user_place
+from anylayer.graph.repetition import recorded_in_all
 from anylayer.graph.sized import equal_constants
 from anylayer.graph.symbolic import Size
 from anylayer.tracing.array import Selection, TracedArray
@@ -138,7 +139,8 @@ class Loops:
         for other, earlier_heads in self.heads.items():
             if other != key and earlier_heads and all(h.size != name for h in earlier_heads):
                 earlier_heads[-1].asked.setdefault(name, place_of(frame))
-        if not _may_ask_in_while(frame.f_code, key[1]):
+        whiles = _whiles_of(frame.f_code, key[1])
+        if not whiles:
             if not trace.certain(guard):
                 self.questions.add(name)
                 tracing.checked.questions().need_few(self.questions)
@@ -147,7 +149,8 @@ class Loops:
         heads.append(_head(frame, guard, running_graph()))
         heads[-1].end = frame.f_lasti, not result
         heads[-1].earlier = frozenset(trace.guards)
-        if len(heads) == 1 and heads[-1].lists:
+        uses = ((frame.f_code, loop, name, None) for loop in whiles for name in heads[-1].lists)
+        if len(heads) == 1 and not all(starmap(is_only_appended_to, uses)):
             self.watches[key] = Watch(frame)
         if (
             len(heads) < _SEEN + (trace.turn or 0)
@@ -194,12 +197,13 @@ def is_in_while(frame: FrameType, position: object = None) -> bool:
     return position is None or position in list(frame.f_code.co_positions())[loop[0] // 2 : loop[1] // 2 + 1]
 
 
-def _may_ask_in_while(code: CodeType, position: object) -> bool:
-    """Return whether a `while` contains an instruction at a place in the source. A compiler may repeat it before
-    the loop.
+@cache
+def _whiles_of(code: CodeType, position: object) -> list[tuple[int, int]]:
+    """Return the first and the last position of each `while` that contains an instruction at a place in the
+    source. A compiler may repeat it before the loop.
     """
     positions = list(code.co_positions())
-    return any(not is_for and position in positions[a // 2 : b // 2 + 1] for a, b, is_for in _loops_of(code))
+    return [(a, b) for a, b, of in _loops_of(code) if not of and position in positions[a // 2 : b // 2 + 1]]
 
 
 @cache
@@ -249,7 +253,8 @@ class _Closing:
         self.start, self.middle, self.end = heads[:_SEEN]
         self.final = heads[-1].locals
         self.place = place_of(frame)
-        self.at = {v: i for i, o in enumerate(graph.ops) for v in o.outputs}
+        inside = enumerate(graph.ops[self.start.ops :], self.start.ops)
+        self.at = {v: i for i, o in inside for v in o.outputs}
         self.memo: dict[Value, Value] = {}
         names = [next(iter(n.expression.symbols)) if type(n) is Size else "" for n in graph.counts.values()]
         inner, outer = names[self.middle.counts : self.end.counts], names[self.start.counts : self.middle.counts]
@@ -284,7 +289,7 @@ class _Closing:
             return self.memo[b] is a
         if b is a:
             return not self.varies(b)
-        if min(self.at.get(b, -1), self.at.get(a, -1)) < 0 or self.at[b] < self.middle.ops:
+        if self.at.get(b, -1) < self.middle.ops or a not in self.graph.producers:
             return False
         self.memo[b] = a
         o, q = self.graph.producers[b], self.graph.producers[a]
@@ -298,12 +303,12 @@ class _Closing:
 
     def equal_sizes(self, mine: Sequence[Any], other: Sequence[Any]) -> bool:
         """Return whether sizes of the second iteration are those of the first, while an element is left."""
-        names = [*self.trace.ranges]
+        used = {n for x in (*mine, *other) for n in getattr(x, "symbols", ())}
+        names = sorted(used.union(*(self.symbols[n].symbols for n in used & self.symbols.keys())))
         samples = [dict.fromkeys(names, 1), dict.fromkeys(names, 2)]
         samples += [{n: 5 + 7 * i + 3 * k for k, n in enumerate(names)} for i in range(3)]
         for values in samples:
-            sizes = {n: 1 for e in self.symbols.values() for n in e.symbols} | values
-            renamed = {n: self.symbols.get(n, symbol(n)).value(sizes) for n in values}
+            renamed = {n: self.symbols[n].value(values) if n in self.symbols else values[n] for n in used}
             for x, y in zip(mine, other):
                 if getattr(x, "value", lambda _, x=x: x)(renamed) != getattr(y, "value", lambda _, y=y: y)(values):
                     return False
