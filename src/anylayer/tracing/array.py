@@ -318,7 +318,7 @@ class TracedArray(_Base):
         const = self._const()
         if const is not None:
             return const.tolist()
-        return tracing.grown.list_of(self) if self.ndim else tracing.python_numbers.item(self)
+        return tracing.number_lists.list_of(self) if self.ndim else tracing.python_numbers.item(self)
 
     def __round__(self, digits: Any = None) -> Any:
         if not self._scalar or self.dtype == np.bool_:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from anylayer.graph.sizes import is_static
 from anylayer.graph.symbolic import plain, symbolic_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
+
+if TYPE_CHECKING:
+    from anylayer.tracing.objects import Form, Heap
 
 MAX_PATHS = 64
 """The largest number of paths of one function."""
@@ -69,6 +72,8 @@ class Run:
     `joined` all of them, and `chosen` arrays that such an if chooses or has chosen, with their versions. `writes`
     are the arrays that each of these sides and each body of a recorded loop has written to, the innermost last.
     `loops` are the recorded loops whose bodies run now, `appended` the arrays that they append to lists, by id.
+    `recorded` are the objects that are appended, and `heaps` those that hold their attributes, by the ids of the
+    arrays: see objects.
     """
 
     def __init__(self, answers: Sequence[bool] = ()) -> None:
@@ -81,6 +86,8 @@ class Run:
         self.writes: list[Writes] = []
         self.loops: list[Any] = []
         self.appended: dict[int, TracedArray] = {}
+        self.recorded: dict[int, tuple[object, Form, Sequence[object], int]] = {}
+        self.heaps: dict[int, Heap] = {}
         self._known: dict[Value, bool] = {}
 
     def decide(self, x: TracedArray) -> bool:
@@ -214,6 +221,8 @@ def note_write(x: TracedArray) -> None:
     run = current_run.get()
     if run is not None and id(x) in run.appended:
         raise refusal("an array that a loop on data has appended to a list is written to later; append a .copy()")
+    if run is not None and id(x) in run.heaps:
+        run.heaps[id(x)].note_write()
     if run is not None and run.writes:
         run.writes[-1].setdefault(id(x), (x, x._content))
 
@@ -336,6 +345,8 @@ class _Paths:
         token = current_run.set(run)
         try:
             outputs = self.call()
+            if run.recorded:
+                tracing.objects.require_unchanged()
             if run.sides or any(x._version != version for x, version in run.chosen):
                 raise refusal(
                     "an array that an if chooses is written to later; write y = y + 1 in place of y += 1"

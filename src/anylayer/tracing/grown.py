@@ -21,11 +21,27 @@ from anylayer.tracing.record import running_graph, value_of
 
 if TYPE_CHECKING:
     from anylayer.tracing.decisions import Decision
+    from anylayer.tracing.objects import Heap
 
 _NUMBERS = (bool, int, float, np.generic)
 """The types of elements of a row, other than traced ones."""
-Rows = tuple[Array, Array | None]
-"""Rows (K, ...), and the mask (K,) of those that belong to a list, or None for all."""
+Rows = tuple[Sequence[Array], Array | None]
+"""Rows (K, ...), and the mask (K,) of those that belong to a list, or None for all. Objects have several arrays of
+rows: see objects."""
+HEAP, INDEX = "_anylayer_heap", "_anylayer_index"
+"""The names of what a reference to an object in a list has: see objects."""
+
+
+def heap_of(x: object) -> Heap | None:
+    """Return the heap of a reference, and None for anything else."""
+    heap: Heap | None = vars(type(x)).get(HEAP)
+    return heap
+
+
+def index_of(x: object) -> Array:
+    """Return the position of the object to which a reference refers."""
+    index: Array = object.__getattribute__(x, INDEX)
+    return index
 
 
 class TracedList(Selection):
@@ -56,13 +72,14 @@ class Growing(TracedList):
 
     A row is appended where the conditions hold of those sides of ifs that have begun after the list was made.
     `element` is the type of an element: int, float or bool, list or tuple of numbers, None for arrays and NumPy's
-    numbers, or TracedArray for arrays whose first size depends on data.
+    numbers, TracedArray for arrays whose first size depends on data, the heap of references to objects, or the
+    form of objects.
     """
 
     __slots__ = ("element", "entries", "loops", "sides")
 
     def __init__(self) -> None:
-        self.element: type | None = None
+        self.element: object = None
         self.entries: list[Rows] = []
         self.sides, self.loops = (len(running) for running in self._running())
 
@@ -72,18 +89,27 @@ class Growing(TracedList):
         return ([], []) if run is None else (run.sides, run.loops)
 
     def append(self, x: object) -> None:
+        heap = heap_of(x)
+        if heap is not None:
+            self.add([_row([index_of(x)])], None, heap)
+            return
+        form = tracing.objects.form_of(x)
+        if form is not None:
+            tracing.objects.note_recorded(x, *form)
+            self.add([_row([a]) for a in form[1]], None, form[0])
+            return
         parts = tracing.python_numbers.as_arrays(x)
         is_nested = type(x) in (list, tuple)
         parts = list(parts) if is_nested else [parts]
         if not parts or not all(type(v) is TracedArray or isinstance(v, _NUMBERS) for v in parts):
             raise refusal(
-                f"{type(x).__name__} is appended to a list in a loop on data; append numbers, arrays, or lists "
-                "and tuples of numbers"
+                f"{type(x).__name__} is appended to a list in a loop on data; append numbers, arrays, lists and "
+                "tuples of numbers, or objects with such attributes"
             )
         self._note(parts)
         row = _row(parts)
         kind = type(x) if is_nested else tracing.python_numbers.kind_of(x)
-        self.add(row[None] if is_nested else row, None, kind)
+        self.add([row[None] if is_nested else row], None, kind)
 
     def _note(self, parts: Sequence[object]) -> None:
         """Note that arrays are in the list, so that later writes to them are refused."""
@@ -101,15 +127,16 @@ class Growing(TracedList):
             result = here if result is None else result & here
         return result
 
-    def add(self, rows: Array, mask: Array | None, element: type | None) -> None:
+    def add(self, rows: Sequence[Array], mask: Array | None, element: object) -> None:
         """Append those of the rows for which the mask is true."""
         if len(self._running()[1]) != self.loops:
             raise refusal("a loop on data appends to a list of another function; return the elements instead")
         here = self.condition()
         if here is not None:
-            mask = np.broadcast_to(here, rows.shape[:1]) if mask is None else mask & here
+            mask = np.broadcast_to(here, rows[0].shape[:1]) if mask is None else mask & here
         first, before = (self.entries[0][0], self.element) if self.entries else (rows, element)
-        if (rows.dtype, element) != (first.dtype, before) or not same_shape(rows.shape[1:], first.shape[1:]):
+        is_same = all(x.dtype == y.dtype and same_shape(x.shape[1:], y.shape[1:]) for x, y in zip(rows, first))
+        if element != before or not is_same:
             raise refusal(
                 "the elements that code on data appends to a list differ in type, dtype or shape; append elements "
                 "of one kind, such as float(x) in each place"
@@ -121,11 +148,11 @@ class Growing(TracedList):
         """Return all rows, and their mask, or None for all."""
         if len(self.entries) == 1:
             return self.entries[0]
-        rows = np.concatenate([rows for rows, _ in self.entries])
+        rows = [np.concatenate(parts) for parts in zip(*(rows for rows, _ in self.entries))]
         if all(mask is None for _, mask in self.entries):
             return rows, None
         masks = [as_traced(np.ones((), bool)) if m is None else m for _, m in self.entries]
-        return rows, np.concatenate([np.broadcast_to(m, r.shape[:1]) for (r, _), m in zip(self.entries, masks)])
+        return rows, np.concatenate([np.broadcast_to(m, r[0].shape[:1]) for (r, _), m in zip(self.entries, masks)])
 
 
 def as_traced(x: Array) -> TracedArray:
@@ -161,14 +188,14 @@ class GrownList(Growing):
         before: Sequence[object],
         rows: Array | None = None,
         mask: Array | None = None,
-        element: type | None = None,
+        element: object = None,
     ) -> None:
         super().__init__()
         self.before: list[Any] = list(before)
         self.present: list[Array | None] = []
         self.array: Array | None = None
         if rows is not None:
-            self.add(rows, mask, element)
+            self.add([rows], mask, element)
 
     def append(self, x: object) -> None:
         if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
@@ -178,10 +205,15 @@ class GrownList(Growing):
             super().append(x)
             return
         self._note([x])
-        self.add(x, None, TracedArray)
+        self.add([x], None, TracedArray)
         self.present.append(self.condition())
 
-    def add(self, rows: Array, mask: Array | None, element: type | None) -> None:
+    def add(self, rows: Sequence[Array], mask: Array | None, element: object) -> None:
+        if type(element) is tracing.objects.Form:
+            heap = self.element if self.entries else tracing.objects.Heap(element)
+            if type(heap) is not tracing.objects.Heap or heap.form != element or self.before:
+                raise refusal("a list holds objects of several classes, or some from before the loop on data")
+            rows, element = [heap.add(rows)], heap
         super().add(rows, mask, element)
         self.array = None
 
@@ -191,9 +223,32 @@ class GrownList(Growing):
         return super().together()
 
     def made(self) -> Array:
+        if isinstance(self.element, tracing.objects.Heap):
+            raise refusal(
+                f"a list of objects of class {self.element.form.cls.__name__} is used as an array; make arrays of "
+                "their attributes: np.array([x.score for x in items])"
+            )
+        return self.everything()
+
+    def everything(self) -> Array:
+        """Return the array of all elements. That of objects has their positions."""
         if self.array is None:
-            self.array = self._after_before(*self.together())
+            (rows,), mask = self.together()
+            self.array = self._after_before(rows, mask)
         return self.array
+
+    def prepare(self) -> None:
+        """Record the array and the objects, so that a loop can read them."""
+        if self.entries and not self.present and not self.before:
+            self.everything()
+            if isinstance(self.element, tracing.objects.Heap):
+                self.element.columns()
+
+    def sort(self, *, key: Function | None = None, reverse: bool = False) -> None:
+        if self.condition() is not None or len(self._running()[1]) != self.loops:
+            raise refusal("a list is sorted in a branch or a loop on data; write items = sorted(items, key=...)")
+        result = tracing.objects.sorted_list(self, key, reverse)
+        self.before, self.entries, self.array = [], result.entries, None
 
     def _after_before(self, rows: Array, mask: Array | None) -> Array:
         rows = rows if mask is None else _where_true(rows, mask)
@@ -203,7 +258,7 @@ class GrownList(Growing):
     def join(self, function: Function, axis: int = 0) -> Array:
         """Return what np.stack, np.vstack or np.concatenate make of the list. Other functions are refused."""
         if self.present:
-            rows, mask = super().together()
+            (rows,), mask = super().together()
             if axis or not (function is np.concatenate or (function is np.vstack and rows.ndim > 1)):
                 self._refuse()
             return self._after_before(rows, mask)
@@ -223,7 +278,7 @@ class GrownList(Growing):
     def numbers(self) -> Array:
         """Return an array with one number or row for each element of the list."""
         if not self.present:
-            return self.made()
+            return self.everything()
         flags = self._flags()
         numbers = as_traced(np.arange(len(self.before) + flags.shape[0]))
         return _where_true(numbers, np.concatenate([np.ones(len(self.before), bool), flags]))
@@ -238,23 +293,26 @@ class GrownList(Growing):
             self._refuse()
         if self.element is not None and self.before:
             self._refuse()
-        x = self.made()[key]
+        x = self.everything()[key]
         if isinstance(key, slice):
             return GrownList([], x, element=self.element)
-        return x if self.element is None else tracing.python_numbers.number(x, self.element)
+        if isinstance(self.element, tracing.objects.Heap):
+            return self.element.at(x)
+        return tracing.python_numbers.number(x, self.element) if isinstance(self.element, type) else x
 
     def copy(self) -> GrownList:
-        return GrownList(self.before, *self.together(), self.element)
+        (rows,), mask = self.together()
+        return GrownList(self.before, rows, mask, self.element)
 
     def extend(self, items: Iterable[object]) -> None:
         if type(items) is not GrownList:
             for x in items:
                 self.append(x)
             return
-        before, rows = [*items.before], items.together()
+        before, (rows, mask) = [*items.before], items.together()
         for x in before:
             self.append(x)
-        self.add(*rows, items.element)
+        self.add(rows, mask, items.element)
 
     def __iadd__(self, other: Iterable[object]) -> GrownList:
         self.extend(other)
@@ -303,7 +361,8 @@ class GrownList(Growing):
 
     def _after(self, items: list[object], replaced: bool = False) -> GrownList:
         """Return a list with all elements after those of a plain list, which it replaces or not."""
-        result = GrownList([*items, *self.before], *self.together(), self.element)
+        (rows,), mask = self.together()
+        result = GrownList([*items, *self.before], rows, mask, self.element)
         if replaced:
             items[:] = [unreadable_list("a list, to which elements have been added,")]
         return result
@@ -313,7 +372,7 @@ class GrownList(Growing):
 
     def __bool__(self) -> bool:
         if not self.present:
-            return bool(self.made().shape[0] > 0)
+            return bool(self.everything().shape[0] > 0)
         is_filled: Any = self._flags().any()
         return bool(self.before) or tracing.decisions.truth(is_filled)
 
@@ -407,71 +466,3 @@ class Unreadable:
 def unreadable_list(what: str) -> Unreadable:
     """Return the object that takes the place of a list where the code still refers to it by another name."""
     return Unreadable(f"{what} is read under another name; use one name for it")
-
-
-def list_of(x: TracedArray) -> Any:
-    """Return x.tolist() of a traced array. Of a large one, the list records its numbers when they are read."""
-    return ListOfArray(x) if x.size > _MAX_NUMBERS else [y.tolist() for y in x]
-
-
-_MAX_NUMBERS = 64
-"""The largest array whose elements are recorded one by one."""
-
-
-class ListOfArray(TracedList):
-    """The list that x.tolist() returns of a large array. Functions that take an array get all of it."""
-
-    __slots__ = ("array",)
-    WHY = (
-        "a list of the elements of a large array can be read, measured and made an array: np.array(x), x[i], "
-        "len(x); keep the array for anything else"
-    )
-
-    def __init__(self, array: TracedArray) -> None:
-        self.array = array
-
-    def made(self) -> Array:
-        """Return the array in the dtype of Python's numbers."""
-        kind = self.array.dtype.kind
-        return self.array.copy() if kind == "b" else self.array.astype(np.float64 if kind == "f" else np.int64)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.array[key].tolist()
-
-    def __iter__(self) -> Iterator[Any]:
-        return (y.tolist() for y in self.array)
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-
-class NumberList(ListOfArray):
-    """A list of numbers of one type, whose elements a loop on data replaces. `array` holds them."""
-
-    __slots__ = ("kind",)
-    WHY = (
-        "a list whose elements a loop on data replaces can be read, measured and made an array: np.array(x), "
-        "x[i], len(x); make it an array for anything else"
-    )
-
-    def __init__(self, numbers: Sequence[Any], kind: type) -> None:
-        parts = [tracing.python_numbers.as_dtype_of(x, kind) for x in numbers]
-        super().__init__(TracedArray(running_graph(), np.zeros(len(parts), parts[0].dtype)))
-        self.array[:] = np.stack(parts)
-        self.kind = kind
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            self._refuse()
-        return tracing.python_numbers.number(self.array[key], self.kind)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, slice) or tracing.python_numbers.kind_of(value) is not self.kind:
-            raise refusal(
-                f"an element of a list of {self.kind.__name__} becomes something else in a loop on data; keep "
-                "the type of its elements"
-            )
-        self.array[key] = value
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))

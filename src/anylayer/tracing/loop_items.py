@@ -13,7 +13,7 @@ from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
 from anylayer.network import Array
 from anylayer.tracing.array import Selection, TracedArray
 from anylayer.tracing.dtypes import I8
-from anylayer.tracing.grown import TracedList, as_traced
+from anylayer.tracing.grown import GrownList, TracedList, as_traced, heap_of, index_of
 from anylayer.tracing.primitives import as_array
 from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_dtype_of, kind_of, number
 
@@ -22,7 +22,9 @@ from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, as_
 class Kind:
     """The kind of a value that a loop carries.
 
-    name: "number", "scalar", "array" or "tuple". of: the Python type of a number. items: the kinds in a tuple.
+    name: "number", "scalar", "array" or "tuple"; "reference" to an object in a list, and "constant" in an
+    attribute of one: see objects. of: the Python type of a number, the heap of a reference. items: the kinds in a
+    tuple.
     """
 
     name: str
@@ -40,14 +42,18 @@ class Kind:
         if self.name == "tuple":
             for k in self.items:
                 yield from k.leaves()
-        else:
+        elif self.name != "constant":
             yield self
 
     def value(self, arrays: Iterator[Any]) -> Any:
         """Return the value of this kind that consists of these arrays."""
         if self.name == "tuple":
             return tuple(k.value(arrays) for k in self.items)
+        if self.name == "constant":
+            return self.of
         x = next(arrays)
+        if self.name == "reference":
+            return self.of.at(x)
         if self.name == "number":
             return number(x, self.of)
         x._scalar = self.name == "scalar"
@@ -66,13 +72,16 @@ def kind_in(x: Any) -> Kind | None:
         return Kind("scalar", None, x.dtype)
     if type(x) is TracedArray:
         return Kind("scalar" if x._scalar else "array", None, x.dtype, tuple(x.shape))
-    return None
+    heap = heap_of(x)
+    return None if heap is None else Kind("reference", heap, I8)
 
 
 def arrays_in(x: Any) -> list[Any]:
     """Return the arrays of which a value consists."""
     if type(x) is tuple:
         return [a for v in x for a in arrays_in(v)]
+    if heap_of(x) is not None:
+        return [index_of(x)]
     of = kind_of(x)
     return [as_dtype_of(x, of) if of is not None else x if type(x) is TracedArray else np.asarray(x)]
 
@@ -93,6 +102,8 @@ def evaluate(parts: tuple[Any, ...]) -> Any:
     is_range = function is range
     if is_range and any(kind_of(x) is None for x in args):
         args = [as_int(x) for x in args]
+    if is_range and any(type(x) is PythonNumber for x in args):
+        args = [_size(x) if type(x) is Size else x for x in args]
     items = [i for i in map(items_of, args[:1] if function in (enumerate, reversed) else args) if i is not None]
     if is_range and any(type(x) in (PythonNumber, Size) for x in args):
         return _range(args)
@@ -158,6 +169,8 @@ def items_of(x: Any) -> Items | None:
         return x
     if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
         return items_of(x.made())
+    if type(x) is GrownList and x.entries and not x.present:
+        return Items(x.everything().shape[0], lambda k: x[k])
     if type(x) is range:
         return Items(len(x), lambda k: _place(x.start, k, x.step))
     if type(x) is TracedArray and x.ndim:

@@ -11,7 +11,8 @@ from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
 from anylayer.tracing.array import Selection, TracedArray
-from anylayer.tracing.grown import NumberList, TracedList, Unreadable
+from anylayer.tracing.grown import GrownList, TracedList, Unreadable, heap_of
+from anylayer.tracing.number_lists import NumberList
 from anylayer.tracing.python_numbers import PythonNumber
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.state import Snapshot
@@ -65,6 +66,9 @@ class LoopState(Snapshot):
                 self.values[name] = _RECORDED, const.shape, const.dtype, const.tobytes()
         elif issubclass(type(x), Selection):
             self.values[name] = (_RECORDED,)
+        elif (heap := heap_of(x)) is not None:
+            self._add_array(heap)
+            self.values[name] = "reference", id(heap)
         elif type(x) is Unreadable:
             self.values[name] = Unreadable, x.reason
         elif type(x).__module__.startswith("anylayer."):
@@ -77,9 +81,11 @@ class LoopState(Snapshot):
             super().take(name, x)
 
     def _add_array(self, x: Any) -> None:
-        """Add the array of a list whose elements are replaced."""
+        """Add the array of a list whose elements are replaced, or those of the attributes of objects."""
         if type(x) is NumberList:
             self.arrays[id(x.array)] = x.array
+        columns = getattr(x.element if type(x) is GrownList else x, "columns", None)
+        self.arrays.update({id(c): c for c in columns()} if columns is not None else {})
 
     def holds(self, x: object) -> bool:
         """Return whether this object itself refers to a container."""

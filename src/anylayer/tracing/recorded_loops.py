@@ -25,11 +25,12 @@ from anylayer.tracing.array import Selection, TracedArray, restore
 from anylayer.tracing.decisions import Run, Writes, changes_code, current_run
 from anylayer.tracing.dtypes import BOOL, I8
 from anylayer.tracing.element_loops import all_steps
-from anylayer.tracing.grown import GrownList, LoopList, NumberList, TracedList, Unreadable, unreadable_list
+from anylayer.tracing.grown import GrownList, LoopList, TracedList, Unreadable, unreadable_list
 from anylayer.tracing.joined_ifs import ABSENT, OWN_REFERENCES
 from anylayer.tracing.loop_items import Items, Kind, arrays_in, evaluate, items_of, iter_of, kind_in
 from anylayer.tracing.loop_operator import MAX_STEPS, emit_loop, end_at, steps_up_to
 from anylayer.tracing.loop_state import LoopState, variable_of
+from anylayer.tracing.number_lists import NumberList
 from anylayer.tracing.python_numbers import as_arrays, kind_of, number
 from anylayer.tracing.record import running_graph, value_of
 
@@ -64,7 +65,9 @@ def loop(
     is_recorded = items is not None and (type(items.steps) is not int or items.steps > few)
     if run is not None and changes_code() == "loops" and items is not None and is_recorded:
         return RecordedLoop(run, items, names, lists, appended, variables, sys._getframe(1))
-    iterator = iter_of(iterable) if type(iterable) is Items else None if parts is None else iter(iterable)
+    iterator: Iterator[object] | None = None
+    if parts is not None:
+        iterator = iter_of(items) if items and type(iterable) in (Items, GrownList) else iter(iterable)
     return PlainLoop(iterator, (*names, *lists))
 
 
@@ -121,9 +124,11 @@ class RecordedLoop:
         variables: Mapping[str, Any],
         frame: FrameType,
     ) -> None:
-        for x in variables.values():
-            if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
-                x.made()  # before the loop
+        for n, x in variables.items():  # before the loop
+            if type(x) is GrownList and n not in lists:
+                x.prepare()
+            elif issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
+                x.made()
         self.run, self.items, self.names, self.list_names = run, items, names, lists
         self.graph, self.place = running_graph(), place_of(user_frame())
         self.start = {n: variables.get(n, ABSENT) for n in names}
@@ -242,7 +247,8 @@ class RecordedLoop:
         values = [a for n in self.names if self.kinds[n] is not None for a in arrays_in(ends[n])]
         values += [TracedArray(self.graph, x._content) for x in self.arrays.values()]
         states = len(values)
-        values += [a for x in grown.values() for a in x.together() if a is not None]
+        parts = [x.together() for x in grown.values()]
+        values += [a for rows, mask in parts for a in (*rows, mask) if a is not None]
         go = np.asarray(going) if type(going) is bool else as_arrays(going)
         if self.items.steps is None:
             go = end_at(MAX_STEPS, self.step, go if type(go) is TracedArray else TracedArray(self.graph, go))
@@ -360,7 +366,8 @@ class RecordedLoop:
                     "depends on data; loop over a fixed range, and use an if"
                 )
             has_mask = any(mask is not None for _, mask in items.entries)
-            self._append(n, _as_rows(next(new)), _as_rows(next(new)) if has_mask else None, items.element)
+            rows = [_as_rows(next(new)) for _ in items.entries[0][0]]
+            self._append(n, rows, _as_rows(next(new)) if has_mask else None, items.element)
         self.final = [*final, *(self.lists.get(n, self._list(n, variables)) for n in self.list_names)]
 
     def _unread(self, name: str) -> Unreadable:
@@ -375,7 +382,7 @@ class RecordedLoop:
             return np.logical_and(self.run.path(self.graph), as_arrays(self.going))
         return as_arrays(self.going)
 
-    def _append(self, name: str, rows: Array, mask: Array | None, element: type | None) -> None:
+    def _append(self, name: str, rows: Sequence[Array], mask: Array | None, element: object) -> None:
         """Append rows to a list that grows, which becomes another object."""
         old = self.lists[name]
         result = self.lists[name] = GrownList(old) if type(old) is list else old

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.guards import unguarded
 from anylayer.graph.sizes import broadcast
 from anylayer.graph.symbolic import Size, SizeReal, extreme, holds_symbolic, is_symbolic
@@ -117,6 +118,8 @@ def _extreme(function: str) -> Function:
     original = getattr(builtins, function)
 
     def rule(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is GrownList and not kwargs.keys() - {"key"}:
+            return tracing.objects.extreme_item(function, args[0], kwargs.get("key"))
         values = list(args[0]) if len(args) == 1 else list(args)
         if values and not kwargs and any(map(is_symbolic, values)):
             return extreme(function, *values)
@@ -192,6 +195,10 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
+def _in_order(x: Any, /, *, key: Function | None = None, reverse: bool = False) -> Any:
+    return (tracing.objects.sorted_list if type(x) is GrownList else sorted)(x, key=key, reverse=reverse)
+
+
 def print_text(*args: Any, file: Any = None, **kwargs: Any) -> None:
     """Print. Only text that the code may read again, in a file of its own, makes sizes plain numbers."""
     is_shown = file in (None, sys.stdout, sys.stderr) and type(sys.stdout) is not io.StringIO
@@ -210,6 +217,7 @@ BUILTINS: Mapping[str, Any] = {
     "max": _extreme("max"),
     "min": _extreme("min"),
     "print": print_text,
+    "sorted": _in_order,
 }
 """The substitutes for Python's built-in functions, by name."""
 

@@ -1,0 +1,333 @@
+"""Objects in lists that code on data fills: `boxes.append(Box(x, y, score))`, also named tuples and dicts.
+
+The attributes of the objects of one class are recorded as the columns of a Heap: one array per number or array in
+an attribute. The list holds positions in the heap. An item of the list is a reference: an object of the class that
+reads and writes elements of the columns. Sorted and selected lists share the heap, so that a write through one of
+them is a write to the object.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from abc import ABCMeta
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import NoReturn
+
+import numpy as np
+
+from anylayer import tracing
+from anylayer.graph.ir import Value
+from anylayer.graph.place import is_users, refusal
+from anylayer.graph.symbolic import is_symbolic
+from anylayer.network import Array, Function
+from anylayer.tracing.array import TracedArray
+from anylayer.tracing.decisions import current_run
+from anylayer.tracing.grown import HEAP, INDEX, GrownList, as_traced, heap_of, index_of
+from anylayer.tracing.loop_items import Kind, arrays_in, kind_in
+from anylayer.tracing.primitives import arange
+from anylayer.tracing.python_numbers import Scalar, number
+from anylayer.tracing.reach import is_users_class
+from anylayer.tracing.record import running_graph, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the objects of a heap have in common: their class, the names of their attributes, and their kinds."""
+
+    cls: Scalar
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+def _parts(x: Scalar) -> tuple[Scalar, dict[str, Scalar]] | None:
+    """Return the class of an object, and its attributes, or None if its list cannot be recorded."""
+    cls: Scalar = type(x)
+    if cls is dict:
+        return (cls, x) if x and all(type(k) is str for k in x) else None
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return cls, dict(zip(cls._fields, x))
+    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+    names_in_class = {name for base in cls.__mro__[:-1] for name in vars(base)}
+    if builtin is not object or type(cls) not in (type, ABCMeta) or not is_users_class(cls):
+        return None
+    if not names_in_class.isdisjoint(("__getattribute__", "__init_subclass__")):
+        return None
+    slots = [n for base in cls.__mro__ for n, d in vars(base).items() if type(d).__name__ == "member_descriptor"]
+    return cls, {n: getattr(x, n) for n in slots if hasattr(x, n)} | getattr(x, "__dict__", {})
+
+
+def _kind(name: str, x: Scalar) -> Kind:
+    """Return the kind of an attribute."""
+    if type(x) in (list, tuple):
+        return Kind("tuple", items=tuple(_kind(name, v) for v in x))
+    if x is None or type(x) is str:
+        return Kind("constant", x)
+    kind = kind_in(x)
+    if kind is None or any(map(is_symbolic, kind.shape)):
+        raise refusal(
+            f"the attribute '{name}' of an object in a list that code on data fills is {type(x).__name__}; "
+            "only numbers, arrays of a fixed shape, and tuples of them can be recorded"
+        )
+    return kind
+
+
+def _arrays(x: Scalar) -> Iterator[Scalar]:
+    """Yield the arrays of which an attribute consists."""
+    if type(x) in (list, tuple):
+        for v in x:
+            yield from _arrays(v)
+    elif x is not None and type(x) is not str:
+        yield from arrays_in(x)
+
+
+def form_of(x: Scalar) -> tuple[Form, list[Scalar]] | None:
+    """Return the form of an object and its numbers and arrays, or None if it is no object that a heap can hold."""
+    parts = _parts(x)
+    if parts is None:
+        return None
+    cls, values = parts
+    arrays = [a for v in values.values() for a in _arrays(v)]
+    if not arrays:
+        return None
+    return Form(cls, tuple(values), tuple(_kind(n, v) for n, v in values.items())), arrays
+
+
+class Heap:
+    """The objects of one form that lists refer to.
+
+    columns: for each number or array in an attribute, the values of all objects. waiting: rows that are not yet in
+    the columns. size: the number of objects.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self.form, self.size = form, 0
+        self._columns: list[TracedArray] = []
+        self._waiting: list[Sequence[Array]] = []
+        self._is_written = False
+        self._class = form.cls if self.is_fixed else _class_of_references(self)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the objects cannot be changed: named tuples and dicts."""
+        return issubclass(self.form.cls, (tuple, dict))
+
+    def add(self, rows: Sequence[Array]) -> Array:
+        """Add objects, and return their positions."""
+        first, n = self.size, rows[0].shape[0]
+        self._waiting.append(rows)
+        self.size = first + n
+        return as_traced(arange(n)) + first
+
+    def columns(self) -> list[TracedArray]:
+        """Return the columns, which are arrays that can be written to."""
+        if self._waiting:
+            parts = [self._columns, *self._waiting] if self._columns else self._waiting
+            joined = [np.concatenate(p) if len(p) > 1 else p[0] for p in zip(*parts)]
+            self._columns = [TracedArray(running_graph(), value_of(c)) for c in joined]
+            self._waiting = []
+            run = current_run.get()
+            if run is not None:
+                run.heaps.update((id(c), self) for c in self._columns)
+        return self._columns
+
+    def at(self, index: Scalar) -> Scalar:
+        """Return the object at a position."""
+        if self.is_fixed:
+            values = [self.get(n, index) for n in self.form.names]
+            return self._class(zip(self.form.names, values)) if self._class is dict else self._class._make(values)
+        x = object.__new__(self._class)
+        object.__setattr__(x, INDEX, index)
+        return x
+
+    def _of(self, name: str) -> tuple[Kind, list[TracedArray]]:
+        """Return the kind of an attribute, and its columns."""
+        counts = [sum(1 for _ in k.leaves()) for k in self.form.kinds]
+        at = self.form.names.index(name)
+        first = sum(counts[:at])
+        return self.form.kinds[at], self.columns()[first : first + counts[at]]
+
+    def get(self, name: str, index: Scalar) -> Scalar:
+        """Return an attribute of the object at a position."""
+        kind, columns = self._of(name)
+        return kind.value(iter([c[index] for c in columns]))
+
+    def set(self, name: str, index: Scalar, value: Scalar) -> None:
+        """Set an attribute of the object at a position."""
+        kind, columns = self._of(name)
+        if not _kind(name, value).fits(kind) or (kind.name == "constant" and kind.of != value):
+            raise refusal(
+                f"the attribute '{name}' of an object in a list becomes something else; give it a value of the "
+                "same type, dtype and shape in __init__"
+            )
+        for column, array in zip(columns, _arrays(value)):
+            _note(array)
+            column[index] = array
+
+    def note_write(self) -> None:
+        """Refuse later uses of the objects and arrays from which the columns were recorded: they are not written
+        to.
+        """
+        if self.is_fixed:
+            raise refusal(
+                "an array in a named tuple or a dict is written to, which is in a list that code on data fills; "
+                "use a class with attributes"
+            )
+        run = current_run.get()
+        if self._is_written or run is None:
+            return
+        self._is_written = True
+        for x, form, _, count in list(run.recorded.values()):
+            if form.cls is self.form.cls:
+                if count > 1:
+                    raise refusal(f"an object that is in two lists is changed: {form.cls.__name__}; use one list")
+                x.__class__ = _class_of_stale(form.cls)
+        graph = running_graph()
+        for array in run.appended.values():
+            array._content = Value(graph.name("stale"), array.shape, array.dtype)
+            array._version += 1
+            graph.inside.add(array._content)
+
+
+def note_recorded(x: Scalar, form: Form, values: Sequence[Scalar]) -> None:
+    """Note that an object has been recorded, so that later changes of it are refused."""
+    for array in values:
+        _note(array)
+    run = current_run.get()
+    if run is not None:
+        count = run.recorded[id(x)][3] if id(x) in run.recorded else 0
+        run.recorded[id(x)] = x, form, values, count + 1
+
+
+def require_unchanged() -> None:
+    """Refuse a change of an object after it has been recorded."""
+    run = current_run.get()
+    for x, form, values, _ in () if run is None else run.recorded.values():
+        now = form_of(x) if type(x) is form.cls else None
+        if type(x) is form.cls and (now is None or now[0] != form or not _same(now[1], values)):
+            raise refusal(
+                f"an object of class {form.cls.__name__} is changed after code on data has appended it to a list; "
+                "append it when it is complete"
+            )
+
+
+def _same(arrays: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
+    """Return whether two lists hold the same arrays or numbers."""
+    return len(arrays) == len(others) and all(
+        a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+        for a, b in zip(arrays, others)
+    )
+
+
+def _note(array: Scalar) -> None:
+    run = current_run.get()
+    if run is not None and type(array) is TracedArray and not array._scalar:
+        run.appended[id(array._base())] = array._base()
+
+
+# ------------------------------------------------------------------------- references
+
+
+def _class_of_references(heap: Heap) -> Scalar:
+    """Return the class of the references to the objects of a heap."""
+    cls, names = heap.form.cls, heap.form.names
+    names_in_class = {name for base in cls.__mro__[:-1] for name in vars(base)}
+
+    def attribute(name: str) -> property:
+        return property(
+            lambda self: heap.get(name, index_of(self)), lambda self, value: heap.set(name, index_of(self), value)
+        )
+
+    def set_attribute(self: Scalar, name: str, value: Scalar) -> None:
+        if name not in names and not isinstance(getattr(cls, name, None), property):
+            raise refusal(f"an object in a list gets the new attribute '{name}'; set it in __init__")
+        object.__setattr__(self, name, value)
+
+    def refuse(self: Scalar, *args: Scalar) -> NoReturn:
+        raise refusal(
+            f"an object of class {cls.__name__} in a list that code on data fills cannot be copied, hashed or "
+            "read as a dict; read its attributes"
+        )
+
+    def attributes(self: Scalar) -> Scalar:
+        return {} if sys._getframe(1).f_globals["__name__"].startswith("anylayer.") else refuse(self)
+
+    members: dict[str, Scalar] = {n: attribute(n) for n in names}
+    members |= {"__slots__": (INDEX,), HEAP: heap, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    members |= {"__class__": property(lambda self: cls), "__dict__": property(attributes)}
+    members |= dict.fromkeys(("__copy__", "__deepcopy__", "__reduce_ex__", "__delattr__"), refuse)
+    if "__setattr__" not in names_in_class:
+        members["__setattr__"] = set_attribute
+    if "__eq__" not in names_in_class:
+        members |= {"__eq__": same_object, "__ne__": lambda a, b: same_object(a, b, True), "__hash__": refuse}
+    return type(cls)(cls.__name__, (cls,), members)
+
+
+def _class_of_stale(cls: Scalar) -> Scalar:
+    """Return the class that an object gets once a reference to its record has been written to."""
+
+    def refuse(self: Scalar, name: str) -> Scalar:
+        if is_users(sys._getframe(1)):
+            raise refusal(
+                f"an object of class {cls.__name__} is read after it has changed in the list to which it was "
+                "appended; read it from the list"
+            )
+        return object.__getattribute__(self, name)
+
+    return type(cls)(cls.__name__, (cls,), {"__slots__": (), "__getattribute__": refuse})
+
+
+def same_object(a: Scalar, b: Scalar, negated: bool = False) -> Scalar:
+    """Return whether two variables refer to the same object: `a is b`."""
+    heaps = heap_of(a), heap_of(b)
+    if heaps == (None, None):
+        return (a is b) is not negated
+    heap = heaps[0] or heaps[1]
+    if heaps[0] is heaps[1] and heap is not None:
+        equal: Scalar = np.equal(index_of(a), index_of(b))
+        return number(~equal if negated else equal, bool)
+    if heap is not None and all(isinstance(x, heap.form.cls) for x in (a, b)):
+        raise refusal(
+            "an object in a list is compared with one that is in no list or in another one; use one list"
+        )
+    return negated
+
+
+# ------------------------------------------------------------------------------- sort
+
+
+def _keys_of_items(items: Scalar, key: Function) -> list[Scalar]:
+    keys = []
+    for x in items:
+        keys.append(key(x))
+    return keys
+
+
+def _keys(items: GrownList, key: Function | None) -> Scalar:
+    """Return the keys by which a list is sorted as an array."""
+    if key is None:
+        return items.made()
+    space = {**vars(builtins), **tracing.joined_ifs.builtins_of_changed_code()}
+    code = tracing.changed_code.with_changed_code(_keys_of_items.__code__)
+    keys = tracing.rules.creation.array(FunctionType(code, {"__builtins__": space})(items, key))
+    if keys.ndim != 1:
+        raise refusal("the key of a sort must be a number; sort twice, by the less important key first")
+    return keys
+
+
+def sorted_list(items: GrownList, key: Function | None, reverse: bool) -> GrownList:
+    """Return sorted(items, key=key, reverse=reverse)."""
+    keys = _keys(items, key)
+    if reverse:
+        order = (keys.shape[0] - 1 - np.argsort(keys[::-1], kind="stable"))[::-1]
+    else:
+        order = np.argsort(keys, kind="stable")
+    return GrownList([], items.everything()[order], element=items.element)
+
+
+def extreme_item(name: str, items: GrownList, key: Function | None) -> Scalar:
+    """Return max(items, key=key) or min(items, key=key)."""
+    keys = _keys(items, key)
+    return items[keys.argmax() if name == "max" else keys.argmin()]
