@@ -196,6 +196,17 @@ def best_of_a_list(dets: Array) -> Any:
     return best.corners
 
 
+@case
+def lists_of_numbers(dets: Array) -> Any:
+    rows, scores = [], []
+    for i in range(N):
+        if dets[i, 4] > 0.3:
+            rows.append(N - i)
+            scores.append(float(dets[i, 4]))
+    scores.sort(reverse=True)
+    return np.array(sorted(rows), np.int64), np.array(scores, np.float64), np.int64(len(sorted(rows)))
+
+
 @pytest.fixture(scope="module")
 def graphs() -> dict[Function, Any]:
     return {}
@@ -386,6 +397,6 @@ def test_refused_by_name(function: Function, rule: str) -> None:
         recorded(function)
 
 
-def test_a_list_of_objects_is_no_output(tmp_path: Path) -> None:
+def test_a_list_of_objects_is_not_an_output(tmp_path: Path) -> None:
     with pytest.raises(AnyLayerError, match="is of type Box, which a file cannot hold"):
         anylayer.export(returned, given()[0], path=tmp_path / "f.onnx")

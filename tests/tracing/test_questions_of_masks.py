@@ -433,8 +433,10 @@ def iterated(b: Array, s: Array) -> Any:
 
 
 @refused("a list that a loop has filled")
-def sorted_list(b: Array, s: Array) -> Any:
-    return np.array(sorted([1] * len(s[s > 0.3])))
+def reversed_list(b: Array, s: Array) -> Any:
+    items = [1] * len(s[s > 0.3])
+    items.reverse()
+    return np.array(items)
 
 
 @refused("cannot become a plain number here")

@@ -386,12 +386,19 @@ def _passes(
 
 
 def _iterable_parts(iterable: ast.expr) -> ast.expr:
-    """Return a tuple of a function, without calling it, and its arguments, or of None and any other iterable."""
+    """Return a tuple of a function, without calling it, and its arguments, or of None and any other iterable. Of
+    `*x`, it is a tuple for each element of x.
+    """
+    if isinstance(iterable, ast.Starred):
+        each = _parse(f"*((None, {OWN_PREFIX}x) for {OWN_PREFIX}x in y),", iterable)[0].value.elts[0]
+        each.value.generators[0].iter = iterable.value
+        iterable.value = each.value
+        return iterable
     parts = [_constant(None, iterable), iterable]
     if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and not iterable.keywords:
-        is_plain = not any(isinstance(x, ast.Starred) for x in iterable.args)
-        if is_plain and iterable.func.id in ("range", "enumerate", "reversed", "zip"):
-            parts = [iterable.func, *map(_iterable_parts, iterable.args)]
+        has_all = any(isinstance(x, ast.Starred) for x in iterable.args)
+        if iterable.func.id == "zip" or (not has_all and iterable.func.id in ("range", "enumerate", "reversed")):
+            parts = [iterable.func, *(_iterable_parts(x) for x in iterable.args)]
     return ast.copy_location(ast.Tuple(parts, ast.Load()), iterable)
 
 
