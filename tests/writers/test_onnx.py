@@ -468,3 +468,17 @@ def test_loop_without_a_step_returns_no_rows_in_plain_openvino(tmp_path: Path) -
         for got in (plain(x)[0], *(next(iter(run({"rows": x}).values())) for run in runs)):
             assert got.shape == want.shape
             np.testing.assert_array_equal(got, want)
+
+
+def test_product_of_no_rows_has_no_rows_in_plain_openvino(tmp_path: Path) -> None:
+    """OpenVINO computes `ones(n, 1) * factor` with n = 0 as one row."""
+
+    def factors(x: Any) -> Any:
+        return np.ones((len(x[x[:, 0] > 0]), 1), np.float32) * x[0, 1]
+
+    x = np.random.default_rng(0).standard_normal((9, 2)).astype(np.float32)
+    anylayer.export(factors, x, path=tmp_path / "f.onnx")
+    plain = openvino.Core().compile_model(str(tmp_path / "f.onnx"), "CPU")
+    for rows in (x, -np.abs(x), x):
+        assert plain(rows)[0].shape == factors(rows).shape
+        np.testing.assert_array_equal(plain(rows)[0], factors(rows))

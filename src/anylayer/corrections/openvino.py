@@ -390,7 +390,7 @@ def _expand(new: Corrector, o: Op) -> list[Value] | None:
     return new.emit(o, "Expand", [x, safe], **o.attrs)
 
 
-@rule("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", kind="must", targets=("openvino",))
+@rule("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", kind="must", targets=("openvino", "onnx file"))
 def _expanded_operand(new: Corrector, o: Op) -> list[Value] | None:
     """Expand the result in place of an operand. OpenVINO does so, too, but gives an axis of size 0 size 1."""
     operands, out = [v for v in o.inputs if v is not None], o.outputs[0]

@@ -112,7 +112,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
     "corrections.integers": {"openvino": "any"},
     "corrections.ncnn": {"ncnn": "Resize"},
     "corrections.onnxruntime": {"onnxruntime": "Div Mod Resize Add Where", "openvino": "Add"},
-    "corrections.openvino": {"openvino": "any"},
+    "corrections.openvino": {"openvino": "any", "onnx file": "Add Sub Mul Div Pow Mod Max Min"},
     "corrections.openvino_loops": {"openvino": "Loop", "onnx file": "Loop"},
     "corrections.quantized": {
         "onnxruntime": "DequantizeLinear",

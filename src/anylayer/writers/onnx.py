@@ -99,7 +99,7 @@ def write(
 
 
 def _simplify(graph: Graph) -> Graph:
-    """Return the simplified graph with corrections for ONNX Runtime, and those for loops in OpenVINO.
+    """Return the simplified graph with corrections for ONNX Runtime, and for empty arrays in OpenVINO.
 
     A Pad before a MaxPool lists all axes. Without axes, ONNX Runtime 1.31 fuses the Pad into the pool, whose own
     padding never wins the maximum, while the zeros of the Pad can.
