@@ -381,6 +381,32 @@ def places_of_each_class(boxes, scores):
 
 
 @wild(detections)
+def covered_and_best_deleted_in_turn(dets):
+    boxes, left, picked = dets[:, :4], dets[:, 4].argsort(kind="stable")[::-1], []
+    while len(left) > 0:
+        picked.append(left[0])
+        covered = np.where(overlap(boxes[left[0]], boxes[left[1:]]) > 0.5)[0] + 1
+        left = np.delete(left, covered)
+        left = np.delete(left, 0)
+    return np.array(picked, dtype=np.int32)
+
+
+def equal_scores(random, share):
+    return np.round(boxes_of(random) / 10) * 10 + [0, 0, 10, 10], np.round(scores_of(random, share), 1)
+
+
+@wild(equal_scores)
+def rounded_boxes_deleted_in_turn(boxes, scores):
+    boxes, left, picked = boxes.astype(np.float32), scores.argsort(kind="stable")[::-1], []
+    while left.size:
+        best = left[0]
+        picked.append(best)
+        left = np.delete(left, np.where(overlap(boxes[best], boxes[left[1:]]) > 0.25)[0] + 1)
+        left = np.delete(left, 0)
+    return boxes[picked]
+
+
+@wild(detections)
 def overlaps_one_by_one(dets):
     boxes, order, picked = dets[:, :4], dets[:, 4].argsort(kind="stable"), []
     areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)

@@ -186,6 +186,8 @@ def delete(arr: Array, obj: Any, axis: AxisArg = None) -> Array:
     n = arr.shape[place]
     if type(obj) is not TracedArray and not is_symbolic(n):
         return np.take(arr, np.delete(np.arange(n), obj), place)
+    if type(obj) is int and obj == 0 and (rest := _without_first(arr, place)) is not None:
+        return rest
     if isinstance(obj, slice):
         obj = arange(n)[obj]
     gone = array_like(obj)
@@ -214,10 +216,11 @@ def _without_masked(x: Array, gone: object, axis: int) -> Array | None:
         return None
     graph = gone._graph
     joined = graph.producers.get(gone._value)
-    parts = [gone._value] if joined is None or joined.op != "Concat" else joined.inputs
+    places = [gone._value] if joined is None or joined.op != "Concat" else joined.inputs
     n, low, high, shift = x.shape[axis], 0, 0, 0
     masks: list[TracedArray] = []
-    for part in parts:
+    parts: list[Array] = []
+    for part in places:
         if part is None:
             return None
         identity = graph.producers.get(part)
@@ -238,14 +241,38 @@ def _without_masked(x: Array, gone: object, axis: int) -> Array | None:
         if mask is None or mask.ndim != 1 or masks:
             return None
         masks.append(mask)
-    rest = x[(slice(None),) * axis + (slice(low, n - high),)]
+    rest = _cut(x, axis, low, n - high)
     if (low or high) and is_symbolic(n):
         running_graph().note("np.delete does not check whether there is a first or last element; ask for the size")
     if not masks:
         return rest
+    if shift > low:  # np.where(mask)[0] + 1 for a mask of x[1:]
+        parts, rest = [_cut(rest, axis, 0, 1)], _cut(rest, axis, 1, None)
+        low = shift
     if shift != low or not same(masks[0].shape[0], rest.shape[axis]):
         return None
-    return np.compress(~masks[0], rest, axis)
+    return np.concatenate([*parts, np.compress(~masks[0], rest, axis)], axis)
+
+
+def _cut(x: Array, axis: int, start: int, end: int | None) -> Array:
+    return x[(slice(None),) * axis + (slice(start, end),)]
+
+
+def _without_first(x: Array, axis: int) -> Array | None:
+    """Return a concatenation of an element and a selection from the others, as _without_masked returns it, without
+    its first element. Return None for another array.
+    """
+    graph = running_graph()
+    joined = graph.producers.get(value_of(x))
+    if joined is None or joined.op != "Concat" or len(joined.inputs) != 2 or joined["axis"] != axis:
+        return None
+    first, rest = joined.inputs
+    chosen = None if rest is None else graph.producers.get(rest)
+    cut = None if chosen is None or chosen.op not in ("Compress", "Gather") else graph.producers.get(chosen.first)
+    if rest is None or chosen is None or cut is None or cut.op != "Slice":
+        return None
+    parts = [value_of(_cut(TracedArray(graph, cut.first), axis, *ends)) for ends in ((0, 1), (1, None))]
+    return TracedArray(graph, rest) if parts == [first, chosen.first] else None
 
 
 # ------------------------------------------------------------------ repeating
