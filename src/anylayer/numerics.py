@@ -141,12 +141,14 @@ def normal_noise(types: Iterable[TensorType], seed: int = 0, *, integers: int = 
     ]
 
 
-def uniform_noise(types: Iterable[TensorType], seed: int = 0, *, integers: int = 2) -> list[Array]:
-    """Return an array for each type: uniform values from 0 to 1 for floats, and integers below `integers` for
-    other dtypes."""
+def uniform_noise(
+    types: Iterable[TensorType], seed: int = 0, *, integers: int = 2, highest: float = 1
+) -> list[Array]:
+    """Return an array for each type: uniform values from 0 to `highest` for floats, and integers below `integers`
+    for other dtypes."""
     random = np.random.default_rng(seed)
     return [
-        random.random(kind.shape, np.float32).astype(kind.dtype)
+        (random.random(kind.shape, np.float32) * np.float32(highest)).astype(kind.dtype)
         if kind.dtype.kind == "f"
         else random.integers(0, integers, kind.shape).astype(kind.dtype)
         for kind in types

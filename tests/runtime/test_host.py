@@ -84,6 +84,7 @@ def test_error_in_a_later_call_is_named(compiled: Any, late: str, text: str) -> 
         "return [np.linalg.solve(x.T @ x + np.diag(x[0]), x.T).T]",
         "best = [v for v in x[0] if v > 0]\nreturn [x / min(best)]",
         "return None if float(str(x.max())) == 0 else [np.roll(x, int(x.argmax()))]",
+        "sides = [v for v in (3.5, 16.0) if v < float(str(x.max()))]\nreturn [x * max(sides)]",
     ],
 )
 def test_class_that_does_not_take_zeros_is_tried_with_noise(compiled: Any, body: str) -> None:

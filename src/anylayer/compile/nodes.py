@@ -422,7 +422,7 @@ def _host_types(
 ) -> list[TensorType]:
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 
-    The trial's inputs are the constants that it reads and zeros, or noise if the class fails for zeros.
+    The trial's inputs are the constants that it reads and zeros, or noise if it fails for zeros, last up to 255.
     """
     if bound.declared is not None and bound.dtype is not None:
         return [TensorType(shape, bound.dtype) for shape in bound.declared]
@@ -435,7 +435,8 @@ def _host_types(
     types = [TensorType(plain(t.shape), t.dtype) for t in types]
     need_memory(sum(map(size, types)), "trying it")
     errors: list[LayerError] = []
-    for arrays in ([np.zeros(t.shape, t.dtype) for t in types], uniform_noise(types), normal_noise(types)):
+    zeros = [np.zeros(t.shape, t.dtype) for t in types]
+    for arrays in (zeros, uniform_noise(types), normal_noise(types), uniform_noise(types, highest=255)):
         trial = rebuild()
         try:
             outputs = run_bound(trial, [constants.get(i, x) for i, x in enumerate(arrays)])
