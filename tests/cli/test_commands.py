@@ -221,6 +221,17 @@ def test_verify_counts_nodes_in_words(anylayer_command, small, monkeypatch, note
     assert shown.splitlines()[-1] == f"onnxruntime: {verdict}"
 
 
+def test_verify_has_no_row_for_a_constant_node(anylayer_command, small):
+    (small / "constant.prototxt").write_text("""
+        input: "data" input_shape { dim: [1, 2, 4, 4] }
+        layer { name: "exp" type: "Exp" bottom: "data" top: "exp" }
+        layer { name: "boxes" type: "PriorBox" bottom: "exp" bottom: "data" top: "boxes"
+                prior_box_param { min_size: 2 } }
+    """)
+    shown = anylayer_command("verify", "constant.prototxt", "-e", "onnxruntime").stdout
+    assert "exp   Exp   ok" in shown and "boxes: constant" in shown and "PriorBox" not in shown
+
+
 SATURATED = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 } } }
 layer { name: "high" type: "Power" bottom: "x" top: "a" power_param { scale: 1e-9 shift: 99 } }

@@ -31,6 +31,8 @@ from anylayer.source import TracedNode
 if TYPE_CHECKING:
     from anylayer.api import Net
 
+_CONSTANT = "constant"
+"""The note of a node whose outputs do not depend on the inputs."""
 Run = Callable[[Sequence[Array | None]], Sequence[Array]]
 """A function from the inputs of a node, including constant and absent ones, to its outputs."""
 
@@ -55,6 +57,10 @@ class NodeCheck:
     refused: bool = False
     tells: bool = True
     on_noise: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        return self.note == _CONSTANT
 
     @property
     def proves_nothing(self) -> bool:
@@ -128,7 +134,7 @@ def verify(
             produced = dict(zip(node.outputs, outputs))
             values.update({key: produced[name] for key, name in value_names.items() if name in produced})
         if t.kernel is None and t.body is None:
-            note = "constant" if t.is_constant else t.reason
+            note = _CONSTANT if t.is_constant else t.reason
             waiting.append(NodeCheck(node.name, node.type, 0.0, 0.0, True, note))
         else:
             waiting.append(_Waiting(t, inputs, outputs, constant))

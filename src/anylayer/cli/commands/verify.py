@@ -93,11 +93,13 @@ def _engines(names: tuple[str, ...], quiet: bool) -> list[str]:
 
 
 def _show(checks: dict[str, list[NodeCheck]]) -> None:
-    """Print a row per node, notes with the nodes that they apply to, and a verdict per engine."""
+    """Print a row per node that is not constant, notes with the nodes that they apply to, and a verdict per
+    engine."""
     columns = [*_NODE, *(Column(name) for name in checks)]
     rows = list(zip(*checks.values()))
-    cells = [(row[0].name, row[0].type, *map(_cell, row)) for row in rows]
-    show(columns, cells, [None if all(c.ok for c in row) else _WRONG for row in rows])
+    shown = [row for row in rows if not row[0].is_constant]
+    cells = [(row[0].name, row[0].type, *map(_cell, row)) for row in shown]
+    show(columns, cells, [None if all(c.ok for c in row) else _WRONG for row in shown])
     notes: dict[str, list[str]] = {}
     for row in rows:
         for note in dict.fromkeys(c.note for c in row if c.note):
