@@ -14,7 +14,8 @@ from onnx import helper
 import anylayer
 from anylayer.errors import EngineError
 from anylayer.network import TensorType
-from anylayer.runtime.open import varied_sizes
+from anylayer.runtime.compilation import key_of_arrays
+from anylayer.runtime.open import OpenProgram, varied_sizes
 from tests.engine_names import GENERAL
 from tests.readers.onnx.files import model, value
 
@@ -194,6 +195,23 @@ def test_program_for_every_size_must_be_faster_than_one_per_size(
     model = net.compile("onnxruntime")
     assert_right(net, model, SIZES)
     assert (model.open_sizes is not None) is opened
+
+
+@pytest.mark.parametrize(("seconds", "replaces"), [(1.0, True), (1.0 + 1e-9, False)])
+def test_program_for_every_size_that_is_as_fast_replaces_the_others(
+    tmp_path: Path, seconds: float, replaces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anylayer.runtime.open._compare", lambda program, references: 1.0)
+    monkeypatch.setattr(
+        "anylayer.runtime.open.timed_at_new_sizes", lambda calls, *_: dict.fromkeys(calls, seconds)
+    )
+    net = network(tmp_path)
+    model = net.compile("onnxruntime")
+    assert_right(net, model, SIZES)
+    compiled = counted(model, monkeypatch)
+    assert_right(net, model, SIZES)
+    runs_on = model._runner(key_of_arrays([array(SIZES[0])]))
+    assert isinstance(runs_on, OpenProgram) is replaces and not compiled
 
 
 def test_sizes_that_a_condition_excludes_get_their_own_program(

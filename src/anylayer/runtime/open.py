@@ -45,7 +45,8 @@ class OpenProgram:
     """A compiled network that takes every size that its conditions allow. Safe to call from several threads.
 
     `names` are the network's inputs. `types` are their types at the traced sizes, and `memory` the bytes that the
-    network takes there. `known` maps input types to whether the program accepts them.
+    network takes there. `known` maps input types to whether the program accepts them. `is_as_fast` is true where a
+    call with a new size takes no longer than one of a program for that size.
     """
 
     runner: PlanRunner
@@ -54,6 +55,7 @@ class OpenProgram:
     types: Mapping[str, TensorType]
     memory: int
     known: dict[InputKey, bool] = field(default_factory=dict)
+    is_as_fast: bool = False
 
     def takes(self, key: InputKey) -> bool:
         """Return whether the inputs may have these types. Raises EngineError where they need too much memory."""
@@ -238,6 +240,7 @@ def _fastest(
     calls = {engine: partial(program, out={}) for engine, program in programs.items()}
     seconds = timed_at_new_sizes(calls, _types(largest), [_types(key) for key in measured])
     best = min(seconds, key=seconds.__getitem__)
+    programs[best].is_as_fast = seconds[best] <= limit
     limit += references[0].seconds / max(volume(measured[0]), 1)
     need(seconds[best] < limit, "the program for every size is slower than one per size", EngineError)
     return programs[best]
