@@ -156,9 +156,9 @@ def test_auto_measures_again_for_much_larger_inputs(tmp_path: Path, monkeypatch:
     compiled: list[tuple[int, str]] = []
     measured: list[int] = []
 
-    def runner(compilation: Compilation, plan: Plan, engine: str, **options: bool) -> run_file.PlanRunner:
+    def runner(compilation: Compilation, plan: Plan, engine: str) -> run_file.PlanRunner:
         compiled.append((values_of(plan), engine))
-        return make_runner(compilation, plan, engine, **options)
+        return make_runner(compilation, plan, engine)
 
     def measure(runners: Any, plan: Plan) -> dict[str, float]:
         measured.append(values_of(plan))

@@ -12,9 +12,7 @@ import pytest
 from onnx import helper
 
 import anylayer
-from anylayer.engines import onnxruntime
 from anylayer.errors import EngineError
-from anylayer.graph import Graph
 from anylayer.network import TensorType
 from anylayer.runtime.compilation import key_of_arrays
 from anylayer.runtime.open import OpenProgram, varied_sizes
@@ -156,22 +154,6 @@ def test_model_compiles_one_program_after_eight_sizes(
     assert_right(net, model, SIZES)
     assert len(compiled) == 7 and model.open_sizes is not None  # the file's own size is the first of the eight
     assert model.inputs == {"data": TensorType.of((1, 2, 20, 24), np.float32)}
-
-
-def test_threads_of_later_sizes_rest_after_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that wait actively would slow down the program for the size of the next call."""
-    resting: list[bool] = []
-    compile_ = onnxruntime.OnnxRuntimeProgram
-
-    def compiled(graph: Graph, threads: int | None, *, rests: bool = False) -> onnxruntime.OnnxRuntimeProgram:
-        if threads != 1:  # the number for the comparison of a user's layer with its trace
-            resting.append(rests)
-        return compile_(graph, threads, rests=rests)
-
-    monkeypatch.setattr(onnxruntime, "OnnxRuntimeProgram", compiled)
-    net = network(tmp_path)
-    assert_right(net, net.compile("onnxruntime"), SIZES[:3])
-    assert resting == [False, True, True, True]
 
 
 @pytest.mark.parametrize("fastest", GENERAL)

@@ -111,8 +111,8 @@ class Optional(Protocol):
         """Return the same for another device than the CPU."""
 
     def compile_alongside(self, graph: Graph, threads: int | None, precision: str) -> Program:
-        """Compile a graph whose program runs in turns with those of other engines, or of other sizes of inputs.
-        The threads of the program do not spin after a call.
+        """Compile a graph for a plan in which other engines run the graphs before and after it. The threads of the
+        program do not spin after a call.
         """
 
     def suits_layer(self, graph: Graph) -> bool:

@@ -53,9 +53,9 @@ class Compilation:
         check = (compile_graph, compile_layer) if engine == "auto" and has_regions else (compile_graph,)
         return make_plan(self.network, self.definitions, types, self.outputs, check=check)
 
-    def runner(self, plan: Plan, engine: str, *, takes_turns: bool = False) -> PlanRunner:
-        """Compile a plan on an engine. takes_turns: programs for inputs of other sizes run in turns with it."""
-        return PlanRunner(plan, engine, self.threads, self.precision, self.exact, takes_turns)
+    def runner(self, plan: Plan, engine: str) -> PlanRunner:
+        """Compile a plan on an engine."""
+        return PlanRunner(plan, engine, self.threads, self.precision, self.exact)
 
     def numpy(self) -> NumpyRunner:
         """Return the network as its layers in NumPy define it."""

@@ -341,7 +341,7 @@ class Model:
                 with suppress(EngineError):
                     return runtime.auto.in_parts(compilation, plan, parts, engine)
             try:
-                return compilation.runner(plan, engine, takes_turns=bool(self._runners))
+                return compilation.runner(plan, engine)
             except EngineError as error:  # the fastest engine may not support these shapes
                 if compilation.engine != "auto":
                     run = partial(compilation.runner, plan)

@@ -158,17 +158,11 @@ class PlanRunner:
     """A plan whose graphs are rewritten for an engine and compiled by it. Safe to call from several threads.
 
     A graph that names an engine is compiled by that one. `exact` leaves out the rewrite rules that change the last
-    bits of the results. `takes_turns` says that programs of other plans run in turns with this one.
+    bits of the results.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        engine: str,
-        threads: int | None,
-        precision: str = "float32",
-        exact: bool = False,
-        takes_turns: bool = False,
+        self, plan: Plan, engine: str, threads: int | None, precision: str = "float32", exact: bool = False
     ) -> None:
         self.plan = plan
         self._places: dict[str, int] = {name: i for i, name in enumerate(plan.inputs)}
@@ -176,7 +170,7 @@ class PlanRunner:
         def compile_step(step: GraphStep) -> Program:
             name = step.engine or engine
             module = load_engine(name)
-            compile_ = alongside(module) if step.engine or takes_turns else module.compile
+            compile_ = alongside(module) if step.engine else module.compile
             return compile_(simplify(step.graph, name, exact=exact), threads, precision)
 
         plan, programs = _programs(plan, engine, compile_step, threads, precision)
