@@ -65,6 +65,11 @@ def smaller_of_two(x: Array) -> Any:
 
 
 @case
+def compared_with_itself(x: Array) -> Any:
+    return x[5] if x[2, 0] < x[-1, 0] or x[2, 0] > x[-1, 0] else x * 2
+
+
+@case
 def helper_in_a_comprehension(x: Array) -> Any:
     def clipped(row: Array) -> Any:
         return row / row.sum() if row.sum() > 1 else row

@@ -77,6 +77,9 @@ def as_bound(k: Any, size: Any) -> Any:
     if length is not None:
         return extreme("min", length, size)
     place, end = cast(k._resolved(), I8), as_array(size, I8)
+    low, high = Intervals(k._graph.producers).of(k._value)
+    if low >= 0 and not is_symbolic(size) and high <= size:  # also the size of np.arange(k)
+        return counted_size(place, size)
     return counted_size(np.clip(np.where(place < 0, place + end, place), 0, end), size)
 
 

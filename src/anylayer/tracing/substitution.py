@@ -30,59 +30,13 @@ from anylayer.network import Function
 from anylayer.tracing import packages, substitution_symbolic
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import changed_functions, changes_code
-from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
-from anylayer.tracing.grown import GrownList
+from anylayer.tracing.numpy_substitute import NumpySubstitute
 from anylayer.tracing.python_numbers import MATH, PythonNumber
 from anylayer.tracing.reach import is_opaque, names_in, package_of
 from anylayer.tracing.record import counterparts, current_graph
-from anylayer.tracing.rules import concatenation, creation, strides
+from anylayer.tracing.rules import strides
 
 T = TypeVar("T")
-
-
-class NumpySubstitute(types.ModuleType):
-    """NumPy, except for functions that create arrays and functions that accept a list of arrays as an array."""
-
-    def __init__(self, symbolic: bool) -> None:
-        super().__init__("numpy")
-        numbers = substitution_symbolic.NUMPY if symbolic else substitution_symbolic.TYPES
-        self.substitutes = {**creation.CREATION, **numbers}
-        self.__dict__.update(self.substitutes)
-        self.lib = strides.LIB
-        self.r_, self.c_ = concatenation.Joined(np.r_, 1), concatenation.Joined(np.c_, 2)
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(np, name)
-        if member is np.linalg:
-            return member
-        if callable(member) and not isinstance(member, (type, np.ufunc)) and FUNCTIONS.find(member) is not None:
-            member = _accepting_lists(member)
-        self.__dict__[name] = member
-        return member
-
-
-_FIRST_IS_LIST = frozenset(
-    {np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block, np.meshgrid, np.select}
-)
-
-
-def _accepting_lists(function: Function) -> Function:
-    """Return a function that also accepts a list of traced arrays, or a traced array as a later argument.
-
-    NumPy does not call __array_function__ for such arguments.
-    """
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if args and type(args[0]) is GrownList and function in _FIRST_IS_LIST:
-            return args[0].join(function, *args[1:], **kwargs)
-        listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
-        if listed and next(traced_in(args[0]), None) is not None:
-            args = (concatenation.array_like(args[0]), *args[1:])
-        if function in (np.take, np.full_like, np.repeat) and next(traced_in(list(args)), None) is not None:
-            return call_function(function, (creation.asarray(args[0]), *args[1:]), kwargs)
-        return function(*args, **kwargs)
-
-    return wrapper
 
 
 _MATH = types.SimpleNamespace(**{**vars(math), **{f.__name__: rule for f, rule in MATH.items()}})

@@ -46,6 +46,16 @@ def local_maxima(heat):
     return xs, ys
 
 
+@wild(heatmap)
+def larger_than_three_neighbours(heat):
+    left, above = np.zeros_like(heat), np.zeros_like(heat)
+    left[:, 1:], above[1:] = heat[:, :-1], heat[:-1]
+    below = np.concatenate([heat[1:], np.zeros_like(heat[:1])])
+    high = np.logical_and.reduce((heat >= left, heat >= above, heat >= below, heat > 0.5))
+    rows, columns = np.nonzero(high)
+    return np.stack([columns, rows, heat[rows, columns]], axis=1)
+
+
 @wild(affine)
 def inverse_of_each(matrices):
     return np.linalg.inv(matrices), np.linalg.det(matrices)

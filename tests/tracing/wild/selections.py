@@ -242,3 +242,24 @@ def average_precision(recall, precision):
 def classes_by_set(boxes, scores):
     label = scores.argmax(axis=1)
     return np.concatenate([boxes[label == c] for c in set(label)])
+
+
+def padded(random, share):
+    rows = np.concatenate([boxes_of(random), random.integers(1, 4, (30, 1)), random.random((30, 1))], axis=1)
+    rows[round(30 * share) :] = 0
+    rows[::3, 2] = rows[::3, 0]
+    return rows.astype(np.float32), random.random((30, 5, 5, 4), np.float32)
+
+
+@wild(padded)
+def detections_before_the_padding(rows, masks):
+    ends = np.where(rows[:, 4] == 0)[0]
+    count = ends[0] if ends.shape[0] > 0 else rows.shape[0]
+    labels = rows[:count, 4].astype(np.int32)
+    boxes, chosen = rows[:count, :4], masks[np.arange(count), :, :, labels]
+    empty = np.where((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) <= 0)[0]
+    if empty.shape[0] > 0:
+        boxes = np.delete(boxes, empty, axis=0)
+        labels = np.delete(labels, empty, axis=0)
+        chosen = np.delete(chosen, empty, axis=0)
+    return boxes, labels, chosen

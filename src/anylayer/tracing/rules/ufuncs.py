@@ -19,7 +19,7 @@ from anylayer.tracing.array import TracedArray, TracingRule
 from anylayer.tracing.dispatch import ufunc_rule
 from anylayer.tracing.dtypes import BOOL, F4, NATIVE
 from anylayer.tracing.primitives import binary, cast, is_constant, note_inexact_rounding, select, to_native, unary
-from anylayer.tracing.record import record
+from anylayer.tracing.record import record, value_of
 
 
 def _in_engine_dtype(rule: TracingRule) -> TracingRule:
@@ -232,6 +232,8 @@ def _compare(op: str) -> TracingRule:
     def rule(a: Array, b: Array) -> Array:
         if op == "Equal" and a.dtype == BOOL:
             return binary(op, a, b, BOOL)
+        if op in ("Less", "Greater") and value_of(a) is value_of(b):  # also for NaN
+            return np.zeros_like(a, BOOL)
         return binary(op, to_native(a), to_native(b), BOOL)
 
     return rule
