@@ -35,8 +35,8 @@ from anylayer.tracing.syntax import (
     returns,
 )
 
-IF, LOOP, ITEM, IS, TRUTH, COMPARE, LOCALS, UNBOUND = (
-    OWN_PREFIX + n for n in ("if", "loop", "item", "is", "truth", "compare", "locals", "unbound")
+IF, LOOP, ITEM, IS, IN, TRUTH, COMPARE, LOCALS, UNBOUND = (
+    OWN_PREFIX + n for n in ("if", "loop", "item", "is", "in", "truth", "compare", "locals", "unbound")
 )
 """The names by which changed code calls the tracer."""
 RESULT = f"{OWN_PREFIX}result"
@@ -333,16 +333,18 @@ class _Renaming(ast.NodeTransformer):
 
 
 class _Items(ast.NodeTransformer):
-    """Changes `x[i]`, so that `x` may be a list and `i` depend on data, and `x is y` for objects in lists."""
+    """Changes `x[i]`, so that `x` may be a list and `i` depend on data, `x is y` for objects in lists, and
+    `x in y` for sets.
+    """
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        sides, is_not = [node.left, *node.comparators], isinstance(node.ops[0], ast.IsNot)
-        if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        sides, op = [node.left, *node.comparators], node.ops[0]
+        function = IN if isinstance(op, (ast.In, ast.NotIn)) else IS if isinstance(op, (ast.Is, ast.IsNot)) else ""
+        is_plain = any(isinstance(x, ast.Constant) or getattr(x, "id", "").startswith(OWN_PREFIX) for x in sides)
+        if len(node.ops) > 1 or not function or (function == IS and is_plain):
             return node
-        if any(isinstance(x, ast.Constant) or getattr(x, "id", "").startswith(OWN_PREFIX) for x in sides):
-            return node
-        return _call(IS, [*sides, _constant(is_not, node)], node)
+        return _call(function, [*sides, _constant(isinstance(op, (ast.IsNot, ast.NotIn)), node)], node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

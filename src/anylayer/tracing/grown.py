@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from anylayer import tracing
-from anylayer.graph.place import is_users, place_of, refusal, user_frame
+from anylayer.graph.place import JoinError, is_users, place_of, refusal, user_frame
 from anylayer.graph.symbolic import depends_on_data, extreme, same_shape
 from anylayer.network import Array, Function
 from anylayer.tracing.array import Selection, TracedArray, selected
@@ -342,7 +342,7 @@ class GrownList(Growing):
         frame = sys._getframe(1)
         name = self._extended_list(frame)
         if name not in frame.f_code.co_varnames or type(frame.f_locals.get(name)) is not list:
-            self._refuse()
+            raise refusal(self.WHY, kind=JoinError)  # a loop over it may be recorded
         items = frame.f_locals[name]
         _need_one_name(frame, sys.getrefcount(items) - _references()[1])
         set_local(frame, name, self._after(items, True))

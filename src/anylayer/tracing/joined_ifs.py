@@ -292,6 +292,7 @@ def builtins_of_changed_code() -> Mapping[str, object]:
         changed_code.LOOP: tracing.recorded_loops.loop,
         changed_code.ITEM: tracing.loop_items.item_at,
         changed_code.IS: tracing.objects.same_object,
+        changed_code.IN: tracing.sets.contains,
         changed_code.TRUTH: truth,
         changed_code.COMPARE: compare,
         changed_code.LOCALS: builtins.locals,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.place import refusal
 from anylayer.graph.symbolic import Size, depends_on_data, extreme, same_shape
 from anylayer.network import Array
@@ -169,6 +170,8 @@ def items_of(x: Any) -> Items | None:
         return x
     if issubclass(type(x), Selection) and not issubclass(type(x), TracedList):
         return items_of(x.made())
+    if type(x) is tracing.sets.TracedSet:
+        return items_of(x.items())
     if type(x) is GrownList and x.entries and not x.present:
         return Items(x.everything().shape[0], lambda k: x[k])
     if type(x) is range:

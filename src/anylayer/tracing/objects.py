@@ -330,4 +330,13 @@ def sorted_list(items: GrownList, key: Function | None, reverse: bool) -> GrownL
 def extreme_item(name: str, items: GrownList, key: Function | None) -> Scalar:
     """Return max(items, key=key) or min(items, key=key)."""
     keys = _keys(items, key)
-    return items[keys.argmax() if name == "max" else keys.argmin()]
+    if key is not None:
+        return items[keys.argmax() if name == "max" else keys.argmin()]
+    if keys.dtype.kind not in "iu":
+        raise refusal(f"{name}() of a list of floats depends on where NaN is; use np.{name}(np.array(x))")
+    running_graph().note(
+        f"{name}() of an empty list raises ValueError in Python, and is the limit of the integers here"
+    )
+    limits = np.iinfo(keys.dtype)
+    result = keys.max(initial=limits.min) if name == "max" else keys.min(initial=limits.max)
+    return number(result, items.element) if isinstance(items.element, type) else result

@@ -76,6 +76,14 @@ class _SubstituteOfType(_SubstituteType):
         return _TYPES.get(kind, kind)
 
 
+class _SubstituteOfSet(_SubstituteType):
+    """A substitute for the built-in `set`, which may depend on data."""
+
+    def __call__(cls, *args: Any) -> Any:
+        traced = tracing.sets.set_of(args[0]) if len(args) == 1 else None
+        return set(*args) if traced is None else traced
+
+
 def _substitute(original: type, convert: Callable[[Any], Any], of_data: Callable[[Any], Any]) -> Any:
     space = {"original": original, "convert": staticmethod(convert), "of_data": staticmethod(of_data)}
     if original in (int, float):
@@ -118,6 +126,8 @@ def _extreme(function: str) -> Function:
     original = getattr(builtins, function)
 
     def rule(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is tracing.sets.TracedSet:
+            args = (args[0].in_order(),)
         if len(args) == 1 and type(args[0]) is GrownList and not kwargs.keys() - {"key"}:
             return tracing.objects.extreme_item(function, args[0], kwargs.get("key"))
         values = list(args[0]) if len(args) == 1 else list(args)
@@ -191,11 +201,13 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
 
 
 def _len(x: Any) -> int:
-    x = x.numbers() if type(x) is GrownList else selected(x)
+    x = x.numbers() if type(x) in (GrownList, tracing.sets.TracedSet) else selected(x)
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
 def _in_order(x: Any, /, *, key: Function | None = None, reverse: bool = False) -> Any:
+    if type(x) is tracing.sets.TracedSet:
+        x = x.in_order() if key is None else x.items()
     return (tracing.objects.sorted_list if type(x) is GrownList else sorted)(x, key=key, reverse=reverse)
 
 
@@ -207,7 +219,8 @@ def print_text(*args: Any, file: Any = None, **kwargs: Any) -> None:
 
 
 _INT, _FLOAT = _substitute(int, _to_int, to_int), _substitute(float, _to_float, to_float)
-_TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT}
+_SET = _SubstituteOfSet("set", (set,), {"original": set})
+_TYPES: Mapping[type, Any] = {int: _INT, Size: _INT, float: _FLOAT, SizeReal: _FLOAT, set: _SET}
 """Type of a number -> the substitute that the user's code gets instead."""
 BUILTINS: Mapping[str, Any] = {
     "int": _INT,
@@ -217,6 +230,7 @@ BUILTINS: Mapping[str, Any] = {
     "max": _extreme("max"),
     "min": _extreme("min"),
     "print": print_text,
+    "set": _SET,
     "sorted": _in_order,
 }
 """The substitutes for Python's built-in functions, by name."""
