@@ -60,6 +60,39 @@ def in_place(x: Array, m: Array) -> Any:
     return w.real, first, z.imag, c.real, c.imag, total.real, t.real
 
 
+def written_into_zeros(x: Array, m: Array) -> Any:
+    z, w = np.zeros(96, complex), np.empty((6, 9), np.complex64)
+    z[:48] = x[:48] + 1j * x[48:]
+    z[50] = 1 - 2j
+    z[60:70] = x[0]
+    z[-1] += 3j * x[1]
+    z[x > 1] = 7
+    for t in range(6):
+        w[t] = np.fft.rfft(x[16 * t : 16 * t + 16])
+    ones = np.full(3, 2 + 1j) * x[:3]
+    like = np.zeros_like(x[:4], dtype=np.complex64)
+    like[1:] = x[:3] * 1j
+    return z.real, z.imag, np.abs(w), np.angle(w[:, 1]), np.abs(z) ** 2, ones.imag, like.imag
+
+
+def transform_by_loops(x: Array, m: Array) -> Any:
+    z = np.zeros(6, np.complex128)
+    for k in range(6):
+        for n in range(6):
+            z[k] += x[n] * np.exp(-2j * np.pi * k * n / 6)
+    return np.abs(z), (z * np.conj(z)).real
+
+
+def spectrum_in_a_loop_on_data(x: Array, m: Array) -> Any:
+    z = np.zeros(96, np.complex64)
+    for k in range(96):
+        if x[k] > 0.2:
+            z[k] = x[k] + 1j * x[95 - k]
+        elif x[k] < -1:
+            z[k] = -1j
+    return z.real, z.imag
+
+
 def mixed_operands(x: Array, m: Array) -> Any:
     z, y = np.fft.rfft(x[:8]), x[:5]
     sums = y * z, z - y, m[:, 0, :1] + z, np.float32(2) / z, np.arange(5, dtype=np.float32) * z, +z, -z, 1 - z
@@ -107,7 +140,8 @@ def small_matrices(x: Array, m: Array) -> Any:
 
 CASES: list[Callable[..., Any]] = [
     power_spectrum, transforms_of_each_norm, filtered, comparisons_and_choices, in_place, mixed_operands,
-    numbers_that_are_complex, frames_by_strides, sliding_windows, small_matrices,
+    numbers_that_are_complex, frames_by_strides, sliding_windows, small_matrices, written_into_zeros,
+    transform_by_loops, spectrum_in_a_loop_on_data,
 ]  # fmt: skip
 
 

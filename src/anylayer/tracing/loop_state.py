@@ -10,7 +10,7 @@ from typing import Any
 from anylayer.graph.ir import Value
 from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import Size, SizeReal
-from anylayer.tracing.array import Selection, TracedArray
+from anylayer.tracing.array import Composite, Selection, TracedArray
 from anylayer.tracing.grown import GrownList, TracedList, Unreadable, heap_of
 from anylayer.tracing.number_lists import NumberList
 from anylayer.tracing.python_numbers import PythonNumber
@@ -69,6 +69,8 @@ class LoopState(Snapshot):
         elif (heap := heap_of(x)) is not None:
             self._add_array(heap)
             self.values[name] = "reference", id(heap)
+        elif issubclass(type(x), Composite):
+            self.take(name, (x.real, x.imag))
         elif type(x) is Unreadable:
             self.values[name] = Unreadable, x.reason
         elif type(x).__module__.startswith("anylayer."):

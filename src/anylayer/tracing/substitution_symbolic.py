@@ -27,7 +27,7 @@ from anylayer.tracing.array import TracedArray, selected
 from anylayer.tracing.dispatch import call_function
 from anylayer.tracing.grown import GrownList
 from anylayer.tracing.primitives import as_array
-from anylayer.tracing.python_numbers import PythonNumber, extreme_of, to_float, to_int
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, extreme_of, to_float, to_int
 from anylayer.tracing.rules import creation
 from anylayer.tracing.rules.shapes import broadcast_to
 from anylayer.tracing.size_arithmetic import size_list
@@ -79,7 +79,7 @@ class _SubstituteOfType(_SubstituteType):
 class _SubstituteOfSet(_SubstituteType):
     """A substitute for the built-in `set`, which may depend on data."""
 
-    def __call__(cls, *args: Any) -> Any:
+    def __call__(cls, *args: Scalar) -> Scalar:
         traced = tracing.sets.set_of(args[0]) if len(args) == 1 else None
         return set(*args) if traced is None else traced
 
@@ -205,7 +205,7 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
-def _in_order(x: Any, /, *, key: Function | None = None, reverse: bool = False) -> Any:
+def _in_order(x: Scalar, /, *, key: Function | None = None, reverse: bool = False) -> Scalar:
     if type(x) is tracing.sets.TracedSet:
         x = x.in_order() if key is None else x.items()
     return (tracing.objects.sorted_list if type(x) is GrownList else sorted)(x, key=key, reverse=reverse)

@@ -346,6 +346,74 @@ def function(s: Scope) -> str | None:
     )
 
 
+def objects(s: Scope) -> str | None:
+    """Return a list of objects that a loop fills, which is then sorted, filtered or changed."""
+    r, v, t = s.r, s.vector(), s.threshold()
+    c = s.condition([f"{v}[i]", "i"], 1)
+    row = (
+        "boxes[i]" if "boxes" in s.values and len(s.values["boxes"]) == len(s.values.get(v, ())) else f"{v}[i] * 2"
+    )
+    fill = r.choice(
+        [
+            f"for i in range(len({v})):\n    if {c}:\n        allV.append(ItemV({v}[i], i, {row}))",
+            f"for i in np.where({s.mask_of(v)})[0]:\n    allV.append(ItemV({v}[i], int(i), {row}))",
+            f"for i in range(len({v})):\n    item = ItemV({v}[i], i, {row})\n    if item.score > {t} or {c}:\n"
+            "        allV.append(item)",
+        ]
+    )
+    key = r.choice(["b.score", "-b.score", "b.place", "b.doubled()"])
+    uses = [
+        f"allV.sort(key=lambda b: {key}{r.choice(['', ', reverse=True'])})",
+        f"allV = sorted(allV, key=lambda b: {key}{r.choice(['', ', reverse=True'])})",
+        f"allV = [b for b in allV if b.score {r.choice('<>')} {s.threshold()}]",
+        f"allV = allV[:{r.choice('123')}]",
+        f"for b in allV:\n    if b.score {r.choice('<>')} {s.threshold()}:\n        b.score = {v}.dtype.type(3)",
+        f"for i in range(len(allV)):\n    for j in range(i + 1, len(allV)):\n"
+        f"        if allV[j].score - allV[i].score > {s.threshold()}:\n"
+        f"            allV[j].score = {v}.dtype.type(0)",
+        "nV = 0\nfor k, b in enumerate(allV):\n    if b.place > k:\n        nV += 1",
+    ]
+    results = [
+        f"aV = np.array([b.score for b in allV], {v}.dtype)",
+        "aV = np.array([b.place for b in allV], np.int64)",
+        "aV = np.float32(len(allV))",
+        "aV = np.array([np.sum(b.row) for b in allV], np.float32)",
+    ]
+    definition = (
+        "class ItemV:\n    def __init__(self, score, place, row):\n        self.score = score\n"
+        "        self.place = place\n        self.row = row\n\n"
+        "    def doubled(self):\n        return self.score * 2\n"
+    )
+    return "\n".join([definition, "allV = []", fill, *r.sample(uses, r.choice([1, 1, 2, 3])), r.choice(results)])
+
+
+def pairs_of_positions(s: Scope) -> str | None:
+    """Return a loop over pairs of positions, or a set of integers."""
+    r, rows = s.r, s.pick("f", 2)
+    integers = s.pick("i", 1)
+    if integers and (rows is None or r.random() < 0.5):
+        seen = f"set({integers}{r.choice(['', '.tolist()'])})"
+        return r.choice(
+            [
+                f"aV = np.float32(len({seen}))",
+                f"aV = np.array(sorted({seen}{r.choice(['', ', reverse=True'])}), np.int64)",
+                f"nV = 0\nfor c in sorted({seen}):\n    if c > {r.choice('012')}:\n        nV += int(c)",
+                f"setV = {seen}\nnV = 0\nfor i in range({r.choice('345')}):\n    if i in setV:\n        nV += i",
+                f"aV = {integers} * 2 if {r.choice('0123')} in {seen} else {integers}",
+            ]
+        )
+    if rows is None:
+        return None
+    m = s.mask_of(rows)
+    pairs = r.choice(
+        [f"zip(*np.where({m}))", f"zip(*np.nonzero({m}))", f"zip(np.where({m})[0], np.where({m})[1])"]
+    )
+    counted = r.random() < 0.4
+    head = f"for k, (y, x) in enumerate({pairs})" if counted else f"for y, x in {pairs}"
+    numbers = [f"{rows}[y, x]", "y", "x", *(["k"] if counted else [])]
+    return Loop(s, numbers, [f"{rows}[y]"] if rows == "boxes" else []).text(head)
+
+
 STATEMENTS = (
     (18, loop),
     (20, greedy),
@@ -356,6 +424,8 @@ STATEMENTS = (
     (16, selection),
     (8, function),
     (8, comprehension),
+    (8, objects),
+    (6, pairs_of_positions),
 )
 
 

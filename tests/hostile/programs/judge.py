@@ -48,7 +48,7 @@ def network(program: Program, folder: Path) -> tuple[Net, Any]:
     path = folder / "program.py"
     path.write_text(program.text)
     scope: dict[str, Any] = {"__name__": "program", "__file__": str(path)}
-    exec(compile(program.text, str(path), "exec"), scope)
+    exec(compile(program.text, str(path), "exec", dont_inherit=True), scope)  # as an import compiles it
     types = {n: TensorType.of(x.shape, x.dtype) for n, x in program.feeds[0].items()}
     outputs = [f"out{i}" for i in range(program.outputs)]
     node = Node("program", "Program", list(types), outputs, place="layer 'program' (Program)")

@@ -33,7 +33,7 @@ from anylayer.tracing.primitives import arange as counted
 from anylayer.tracing.primitives import as_array, cast, expand
 from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import running_graph
-from anylayer.tracing.rules import attributes
+from anylayer.tracing.rules import attributes, spectral
 from anylayer.tracing.rules.concatenation import array_like
 
 
@@ -63,7 +63,7 @@ def full_like(
     device: object = None,
 ) -> Array:
     result = full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype)
-    if order == "F" or (order != "C" and type(a) is TracedArray and a._is_moved):
+    if type(result) is TracedArray and (order == "F" or (order != "C" and type(a) is TracedArray and a._is_moved)):
         shape = plain(stand_for(result.shape))
         _lay_as(result, np.zeros_like(dummies(a), result.dtype, attributes.order_of(order), shape=shape))
     return result
@@ -76,7 +76,12 @@ implements(np.ones_like, raw=True)(lambda a, *args, **kwargs: full_like(a, 1, *a
 def full(
     shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
-    """Implement np.full. The fill value may be traced."""
+    """Implement np.full. The fill value may be traced. A complex array is a pair of real ones: see spectral."""
+    part = None if dtype is None else spectral.PARTS.get(np.dtype(dtype))
+    if part is not None and isinstance(fill_value, (int, float, complex)):
+        z = complex(fill_value)
+        pair: Array = spectral.complex_array(full(shape, z.real, part, order), full(shape, z.imag, part, order))
+        return pair
     result = _full_array(shape, fill_value, dtype)
     if order == "F":
         _lay_as(result, np.zeros(plain(stand_for(result.shape)), result.dtype, "F"))

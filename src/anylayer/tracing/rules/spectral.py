@@ -27,6 +27,13 @@ _MAX_LENGTH = 4096
 _REAL_ONLY = "complex numbers must end in real ones: use .real, .imag, np.abs or np.angle"
 
 
+PARTS: dict[DType, DType] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+"""The dtypes of complex arrays, and those of their real and imaginary parts."""
+
+
 class ComplexPair(Composite):
     """A complex array as its real and its imaginary part, which are views of it."""
 
@@ -120,6 +127,11 @@ class ComplexPair(Composite):
 
 
 install(ComplexPair, lambda z: bool(z.real._scalar))
+
+
+def complex_array(real: Array, imag: Array) -> Any:
+    """Return a complex array of a real and an imaginary part."""
+    return ComplexPair(real, imag)
 
 
 def _of_both(function: Callable[[Any], Any], z: ComplexPair, name: str, keywords: Any) -> ComplexPair:
