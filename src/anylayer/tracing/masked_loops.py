@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from anylayer import tracing
 from anylayer.graph.expressions import Expression
 from anylayer.graph.guards import SymbolicTrace, current_trace
 from anylayer.graph.ir import Graph, Op, Value
@@ -283,7 +284,9 @@ class MaskedBody:
         number = Value("steps", (), I8)
         steps = count_of(TracedArray(outer, number), n) if stacked else 0
         types = [*((v.shape, v.dtype) for v in ends), *(((steps, *v.shape), v.dtype) for v in stacked)]
-        result = outer.emit("Loop", inputs, types, {"states": count}, body=self.graph)
+        runs = (o.body for o in outer.ops if o.op == "Loop" and o.inputs == inputs and not stacked and o.body)
+        body = next((b for b in runs if tracing.checked.compare(b, self.graph) is None), self.graph)
+        result = outer.emit("Loop", inputs, types, {"states": count}, body=body)
         if stacked:  # as many elements as are taken
             outer.counts[result[1]] = outer.counts.pop(number)
             outer.selections.extend(result[count:])

@@ -391,6 +391,18 @@ def covered_and_best_deleted_in_turn(dets):
     return np.array(picked, dtype=np.int32)
 
 
+@wild(scored)
+def cut_if_there_are_more(boxes, scores):
+    sure = scores > 0.5
+    rows = np.concatenate([boxes, scores[:, None]], axis=1)[sure]
+    if not rows.shape[0]:
+        return np.zeros((0, 5), np.float32)
+    picked = np.array(greedy(rows[:, :4], rows[:, 4]))
+    if picked.shape[0] > 4:
+        picked = picked[:4]
+    return rows[picked]
+
+
 def equal_scores(random, share):
     return np.round(boxes_of(random) / 10) * 10 + [0, 0, 10, 10], np.round(scores_of(random, share), 1)
 
