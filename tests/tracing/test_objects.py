@@ -197,6 +197,16 @@ def best_of_a_list(dets: Array) -> Any:
 
 
 @case
+def order_of_a_comprehension(dets: Array) -> Any:
+    boxes = boxes_of(dets, 0.2)
+    order = np.argsort([b.score for b in boxes], kind="stable")[::-1]
+    for i in range(len(order)):
+        if boxes[order[i]].corners[0] > 10:
+            boxes[order[i]].corners[1] = i
+    return np.array([b.corners[1] for b in boxes], np.float32), np.int64(np.sum([b.number for b in boxes]))
+
+
+@case
 def lists_of_numbers(dets: Array) -> Any:
     rows, scores = [], []
     for i in range(N):

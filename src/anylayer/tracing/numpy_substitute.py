@@ -72,6 +72,7 @@ def _accepting_lists(function: Function) -> Function:
     def wrapper(*args: Any, **kwargs: Any) -> object:
         if args and type(args[0]) is GrownList and function in _FIRST_IS_LIST:
             return args[0].join(function, *args[1:], **kwargs)
+        args = (creation.array(args[0]), *args[1:]) if args and type(args[0]) is GrownList else args
         listed = args and function not in _FIRST_IS_LIST and type(args[0]) in (list, tuple)
         if listed and next(traced_in(args[0]), None) is not None:
             args = (concatenation.array_like(args[0]), *args[1:])
