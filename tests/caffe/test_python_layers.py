@@ -125,6 +125,24 @@ class Unready(Scale):
         raise RuntimeError("not ready")
 
 
+class Total(caffe.Layer):
+    """Write a sum into a top that only setup gives a shape."""
+
+    def setup(self, bottom, top):
+        top[0].reshape(1, 2)
+
+    def reshape(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        top[0].data[...] = bottom[0].data.sum()
+
+
+class TotalInPython(Total):
+    def forward(self, bottom, top):
+        top[0].data[...] = float(str(bottom[0].data.sum()))
+
+
 class NotALayer:
     pass
 '''
@@ -370,3 +388,12 @@ def test_install_makes_caffe_importable(monkeypatch: pytest.MonkeyPatch) -> None
     assert names["L"] is caffe.layers
     for name in [n for n in sys.modules if n == "caffe" or n.startswith("caffe.")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.filterwarnings("ignore:.*runs in Python")
+@pytest.mark.parametrize("layer", ["Total", "TotalInPython"])
+def test_top_keeps_the_shape_of_setup_in_a_compiled_network(tmp_path: Path, module: str, layer: str) -> None:
+    net = made(tmp_path, INPUT + python(module, layer), caffe.TEST)
+    model = net.compile(engine="onnxruntime")
+    for run in (net.forward, lambda **x: model(x)):
+        np.testing.assert_array_equal(run(data=np.ones((4, 3), np.float32))["top"], [[12, 12]])

@@ -145,7 +145,8 @@ class Assembly:
             take_weights(instance, node.blobs)
         node.blobs = [weight.frozen() for weight in instance.blobs]
         part = NetPart(layer, instance, stage)
-        definition = traceable(instance, f"{node.name} (Python)", len(node.outputs)) if node.inputs else None
+        shapes = [self.blob_of[v].shape for v in node.outputs]
+        definition = traceable(instance, f"{node.name} (Python)", shapes) if node.inputs else None
         if definition is not None:
             self._try_trace(part, definition)
         return part

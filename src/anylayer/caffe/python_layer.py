@@ -23,7 +23,7 @@ from anylayer.errors import LayerError, call_contained, given, need, plural
 from anylayer.layer import Definition
 from anylayer.layer.registry import origin_of
 from anylayer.layer.state import copied
-from anylayer.network import Array
+from anylayer.network import Array, Shape
 from anylayer.tracing import call_user, is_traced
 
 
@@ -155,17 +155,17 @@ def take_weights(layer: Layer, arrays: Sequence[Array]) -> None:
 class Traceable:
     """A pycaffe layer in OpenCV's form: `forward(inputs)` returns a list of arrays.
 
-    `tops` is the number of outputs. The layer is set up already.
+    `shapes` are those of its tops after its setup, which has been called.
     """
 
-    def __init__(self, layer: Layer, tops: int) -> None:
-        self.layer, self._tops = layer, tops
+    def __init__(self, layer: Layer, shapes: Sequence[Shape]) -> None:
+        self.layer, self._shapes = layer, shapes
 
     def forward(self, inputs: Sequence[Array]) -> list[Array]:
         """Call the layer's reshape and forward on blobs of these inputs."""
         traced = next((x for x in inputs if is_traced(x)), None)
         bottom = [_TracedBottom(x) if is_traced(x) else Blob(x) for x in inputs]
-        top = [_TracedTop(traced) for _ in range(self._tops)]
+        top = [_TracedTop(traced, shape) for shape in self._shapes]
         call_user(self.layer.reshape, bottom, top)
         call_user(self.layer.forward, bottom, top)
         return [blob.data for blob in top]
@@ -184,14 +184,14 @@ class _TracedBottom(Blob):
 class _TracedTop(Blob):
     """A top whose array is a traced one where an input is traced."""
 
-    def __init__(self, like: Array | None) -> None:
-        super().__init__(np.zeros((), np.float32, like=like))
+    def __init__(self, like: Array | None, shape: Shape) -> None:
+        super().__init__(np.zeros(shape, np.float32, like=like))
 
     def _resize(self, shape: tuple[int, ...]) -> None:
         self._array = np.zeros_like(self._array, np.float32, "C", shape=shape)
 
 
-def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:
+def traceable(layer: Layer, type_: str, shapes: Sequence[Shape]) -> Definition | None:
     """Return a definition that traces a layer which is set up, or None where its state cannot be copied.
 
     The layer itself is not called: each instance gets a copy.
@@ -203,7 +203,7 @@ def traceable(layer: Layer, type_: str, tops: int) -> Definition | None:
         copy = _copy(layer)
         if copy is None:
             raise LayerError("its state can no longer be copied")
-        return Traceable(copy, tops)
+        return Traceable(copy, shapes)
 
     return Definition(type_, make, origin_of(type(layer)))
 
@@ -232,7 +232,7 @@ class _SetUp(Traceable):
     """A layer that is set up when its inputs are known."""
 
     def __init__(self, layer: Layer, tops: int, weights: Sequence[Array]) -> None:
-        super().__init__(layer, tops)
+        super().__init__(layer, [()] * tops)
         self._weights = weights
         self._done = False
 
@@ -247,7 +247,9 @@ class _SetUp(Traceable):
         """Call the layer's setup, which reads only shapes: with arrays of zeros, so that it runs as in pycaffe."""
         like = next((x for x in inputs if is_traced(x)), None)
         if all(type(d) is int for x in inputs for d in x.shape):
-            arrays, like = [np.zeros(x.shape, x.dtype) for x in inputs], None
-            call_contained(self.layer.setup, [Blob(x) for x in arrays], [_TracedTop(None)] * self._tops)
+            call, arrays, like = call_contained, [np.zeros(x.shape, x.dtype) for x in inputs], None
         else:
-            call_user(self.layer.setup, [Blob(x) for x in inputs], [_TracedTop(like) for _ in range(self._tops)])
+            call, arrays = call_user, [*inputs]
+        top = [_TracedTop(like, shape) for shape in self._shapes]
+        call(self.layer.setup, [Blob(x) for x in arrays], top)
+        self._shapes = [blob.shape for blob in top]
