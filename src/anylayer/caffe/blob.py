@@ -14,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 
 from anylayer.errors import InputError, need
-from anylayer.graph.symbolic import as_index
+from anylayer.graph.symbolic import as_index, same_shape
 from anylayer.network import Array, Shape
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Blob:
         except TypeError:
             raise InputError(f"reshape takes one integer per axis, got {', '.join(map(repr, shape))}") from None
         need(all(d >= 0 for d in sizes), f"a size cannot be negative, got {sizes}", InputError)
-        if sizes != self.shape:
+        if not same_shape(sizes, self.shape):
             self._resize(sizes)
 
     def _resize(self, shape: Shape) -> None:
