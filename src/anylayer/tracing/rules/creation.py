@@ -33,7 +33,7 @@ from anylayer.tracing.primitives import arange as counted
 from anylayer.tracing.primitives import as_array, cast, expand
 from anylayer.tracing.python_numbers import as_arrays
 from anylayer.tracing.record import running_graph
-from anylayer.tracing.rules import attributes, spectral
+from anylayer.tracing.rules import attributes
 from anylayer.tracing.rules.concatenation import array_like
 
 
@@ -77,9 +77,10 @@ def full(
     shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str = "C", *, device: object = None
 ) -> Array:
     """Implement np.full. The fill value may be traced. A complex array is a pair of real ones: see spectral."""
-    part = None if dtype is None else spectral.PARTS.get(np.dtype(dtype))
-    if part is not None and isinstance(fill_value, (int, float, complex)):
-        z = complex(fill_value)
+    is_plain = isinstance(fill_value, (int, float, complex))
+    if dtype is not None and np.dtype(dtype) in (np.complex64, np.complex128) and is_plain:
+        spectral, z = tracing.rules.spectral, complex(fill_value)
+        part = spectral.PARTS[np.dtype(dtype)]
         pair: Array = spectral.complex_array(full(shape, z.real, part, order), full(shape, z.imag, part, order))
         return pair
     result = _full_array(shape, fill_value, dtype)
