@@ -189,7 +189,7 @@ def items_of(x: Any) -> Items | None:
     return None
 
 
-def item_at(x: Scalar, key: Scalar) -> Scalar:
+def item_at(x: Sequence[object], key: Scalar) -> object:
     """Return x[key] for a list or tuple of values of one kind and an integer that depends on data, too."""
     place = as_int(key)
     items = items_of(x) if type(x) in (list, tuple) and type(place) is PythonNumber else None

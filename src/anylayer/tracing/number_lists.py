@@ -15,7 +15,7 @@ from anylayer.tracing.python_numbers import Scalar
 from anylayer.tracing.record import running_graph
 
 
-def list_of(x: TracedArray) -> Scalar:
+def list_of(x: TracedArray) -> list[object] | ListOfArray:
     """Return x.tolist() of a traced array. Of a large one, the list records its numbers when they are read."""
     return ListOfArray(x) if x.size > _MAX_NUMBERS else [y.tolist() for y in x]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import sys
 from abc import ABCMeta
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import NoReturn
@@ -37,18 +37,18 @@ from anylayer.tracing.record import running_graph, value_of
 class Form:
     """What the objects of a heap have in common: their class, the names of their attributes, and their kinds."""
 
-    cls: Scalar
+    cls: type
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
 
 
-def _parts(x: Scalar) -> tuple[Scalar, dict[str, Scalar]] | None:
+def _parts(x: object) -> tuple[type, dict[str, object]] | None:
     """Return the class of an object, and its attributes, or None if its list cannot be recorded."""
-    cls: Scalar = type(x)
-    if cls is dict:
+    cls = type(x)
+    if isinstance(x, dict) and cls is dict:
         return (cls, x) if x and all(type(k) is str for k in x) else None
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return cls, dict(zip(cls._fields, x))
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return cls, dict(zip(x._fields, x))
     builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
     names_in_class = {name for base in cls.__mro__[:-1] for name in vars(base)}
     if builtin is not object or type(cls) not in (type, ABCMeta) or not is_users_class(cls):
@@ -59,9 +59,9 @@ def _parts(x: Scalar) -> tuple[Scalar, dict[str, Scalar]] | None:
     return cls, {n: getattr(x, n) for n in slots if hasattr(x, n)} | getattr(x, "__dict__", {})
 
 
-def _kind(name: str, x: Scalar) -> Kind:
+def _kind(name: str, x: object) -> Kind:
     """Return the kind of an attribute."""
-    if type(x) in (list, tuple):
+    if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
         return Kind("tuple", items=tuple(_kind(name, v) for v in x))
     if x is None or type(x) is str:
         return Kind("constant", x)
@@ -74,16 +74,16 @@ def _kind(name: str, x: Scalar) -> Kind:
     return kind
 
 
-def _arrays(x: Scalar) -> Iterator[Scalar]:
+def _arrays(x: object) -> Iterator[object]:
     """Yield the arrays of which an attribute consists."""
-    if type(x) in (list, tuple):
+    if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
         for v in x:
             yield from _arrays(v)
     elif x is not None and type(x) is not str:
         yield from arrays_in(x)
 
 
-def form_of(x: Scalar) -> tuple[Form, list[Scalar]] | None:
+def form_of(x: object) -> tuple[Form, list[object]] | None:
     """Return the form of an object and its numbers and arrays, or None if it is no object that a heap can hold."""
     parts = _parts(x)
     if parts is None:
@@ -133,12 +133,12 @@ class Heap:
                 run.heaps.update((id(c), self) for c in self._columns)
         return self._columns
 
-    def at(self, index: Scalar) -> Scalar:
+    def at(self, index: Scalar) -> object:
         """Return the object at a position."""
         if self.is_fixed:
-            values = [self.get(n, index) for n in self.form.names]
-            return self._class(zip(self.form.names, values)) if self._class is dict else self._class._make(values)
-        x = object.__new__(self._class)
+            values = {n: self.get(n, index) for n in self.form.names}
+            return values if self._class is dict else tuple.__new__(self._class, values.values())
+        x: object = object.__new__(self._class)
         object.__setattr__(x, INDEX, index)
         return x
 
@@ -149,12 +149,12 @@ class Heap:
         first = sum(counts[:at])
         return self.form.kinds[at], self.columns()[first : first + counts[at]]
 
-    def get(self, name: str, index: Scalar) -> Scalar:
+    def get(self, name: str, index: Scalar) -> object:
         """Return an attribute of the object at a position."""
         kind, columns = self._of(name)
         return kind.value(iter([c[index] for c in columns]))
 
-    def set(self, name: str, index: Scalar, value: Scalar) -> None:
+    def set(self, name: str, index: Scalar, value: object) -> None:
         """Set an attribute of the object at a position."""
         kind, columns = self._of(name)
         if not _kind(name, value).fits(kind) or (kind.name == "constant" and kind.of != value):
@@ -191,7 +191,7 @@ class Heap:
             graph.inside.add(array._content)
 
 
-def note_recorded(x: Scalar, form: Form, values: Sequence[Scalar]) -> None:
+def note_recorded(x: object, form: Form, values: Sequence[object]) -> None:
     """Note that an object has been recorded, so that later changes of it are refused."""
     for array in values:
         _note(array)
@@ -213,7 +213,7 @@ def require_unchanged() -> None:
             )
 
 
-def _same(arrays: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
+def _same(arrays: Sequence[object], others: Sequence[object]) -> bool:
     """Return whether two lists hold the same arrays or numbers."""
     return len(arrays) == len(others) and all(
         a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
@@ -221,7 +221,7 @@ def _same(arrays: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
     )
 
 
-def _note(array: Scalar) -> None:
+def _note(array: object) -> None:
     run = current_run.get()
     if run is not None and type(array) is TracedArray and not array._scalar:
         run.appended[id(array._base())] = array._base()
@@ -230,7 +230,7 @@ def _note(array: Scalar) -> None:
 # ------------------------------------------------------------------------- references
 
 
-def _class_of_references(heap: Heap) -> Scalar:
+def _class_of_references(heap: Heap) -> type:
     """Return the class of the references to the objects of a heap."""
     cls, names = heap.form.cls, heap.form.names
     names_in_class = {name for base in cls.__mro__[:-1] for name in vars(base)}
@@ -240,21 +240,21 @@ def _class_of_references(heap: Heap) -> Scalar:
             lambda self: heap.get(name, index_of(self)), lambda self, value: heap.set(name, index_of(self), value)
         )
 
-    def set_attribute(self: Scalar, name: str, value: Scalar) -> None:
+    def set_attribute(self: object, name: str, value: object) -> None:
         if name not in names and not isinstance(getattr(cls, name, None), property):
             raise refusal(f"an object in a list gets the new attribute '{name}'; set it in __init__")
         object.__setattr__(self, name, value)
 
-    def refuse(self: Scalar, *args: Scalar) -> NoReturn:
+    def refuse(self: object, *args: object) -> NoReturn:
         raise refusal(
             f"an object of class {cls.__name__} in a list that code on data fills cannot be copied, hashed or "
             "read as a dict; read its attributes"
         )
 
-    def attributes(self: Scalar) -> Scalar:
+    def attributes(self: object) -> dict[str, object]:
         return {} if sys._getframe(1).f_globals["__name__"].startswith("anylayer.") else refuse(self)
 
-    members: dict[str, Scalar] = {n: attribute(n) for n in names}
+    members: dict[str, object] = {n: attribute(n) for n in names}
     members |= {"__slots__": (INDEX,), HEAP: heap, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     members |= {"__class__": property(lambda self: cls), "__dict__": property(attributes)}
     members |= dict.fromkeys(("__copy__", "__deepcopy__", "__reduce_ex__", "__delattr__"), refuse)
@@ -265,10 +265,10 @@ def _class_of_references(heap: Heap) -> Scalar:
     return type(cls)(cls.__name__, (cls,), members)
 
 
-def _class_of_stale(cls: Scalar) -> Scalar:
+def _class_of_stale(cls: type) -> type:
     """Return the class that an object gets once a reference to its record has been written to."""
 
-    def refuse(self: Scalar, name: str) -> Scalar:
+    def refuse(self: object, name: str) -> object:
         if is_users(sys._getframe(1)):
             raise refusal(
                 f"an object of class {cls.__name__} is read after it has changed in the list to which it was "
@@ -279,7 +279,7 @@ def _class_of_stale(cls: Scalar) -> Scalar:
     return type(cls)(cls.__name__, (cls,), {"__slots__": (), "__getattribute__": refuse})
 
 
-def same_object(a: Scalar, b: Scalar, negated: bool = False) -> Scalar:
+def same_object(a: object, b: object, negated: bool = False) -> Scalar:
     """Return whether two variables refer to the same object: `a is b`."""
     heaps = heap_of(a), heap_of(b)
     if heaps == (None, None):
@@ -298,20 +298,20 @@ def same_object(a: Scalar, b: Scalar, negated: bool = False) -> Scalar:
 # ------------------------------------------------------------------------------- sort
 
 
-def _keys_of_items(items: Scalar, key: Function) -> list[Scalar]:
+def _keys_of_items(items: Iterable[object], key: Function) -> list[object]:
     keys = []
     for x in items:
         keys.append(key(x))
     return keys
 
 
-def _keys(items: GrownList, key: Function | None) -> Scalar:
+def _keys(items: GrownList, key: Function | None) -> Array:
     """Return the keys by which a list is sorted as an array."""
     if key is None:
         return items.made()
     space = {**vars(builtins), **tracing.joined_ifs.builtins_of_changed_code()}
     code = tracing.changed_code.with_changed_code(_keys_of_items.__code__)
-    keys = tracing.rules.creation.array(FunctionType(code, {"__builtins__": space})(items, key))
+    keys: Array = tracing.rules.creation.array(FunctionType(code, {"__builtins__": space})(items, key))
     if keys.ndim != 1:
         raise refusal("the key of a sort must be a number; sort twice, by the less important key first")
     return keys
@@ -327,7 +327,7 @@ def sorted_list(items: GrownList, key: Function | None, reverse: bool) -> GrownL
     return GrownList([], items.everything()[order], element=items.element)
 
 
-def extreme_item(name: str, items: GrownList, key: Function | None) -> Scalar:
+def extreme_item(name: str, items: GrownList, key: Function | None) -> object:
     """Return max(items, key=key) or min(items, key=key)."""
     keys = _keys(items, key)
     if key is not None:

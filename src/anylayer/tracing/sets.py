@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def set_of(x: Scalar) -> TracedSet | None:
     return TracedSet(x, kind)
 
 
-def contains(x: Scalar, items: Scalar, negated: bool) -> Scalar:
+def contains(x: Scalar, items: Container[object], negated: bool) -> object:
     """Return `x in items`, as a bool that may depend on data."""
     result = items.contains(x) if type(items) is TracedSet else x in items
     return tracing.joined_ifs.truth(result, negated) if type(items) is TracedSet else result is not negated

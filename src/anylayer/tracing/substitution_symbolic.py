@@ -12,7 +12,7 @@ import inspect
 import io
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -79,7 +79,7 @@ class _SubstituteOfType(_SubstituteType):
 class _SubstituteOfSet(_SubstituteType):
     """A substitute for the built-in `set`, which may depend on data."""
 
-    def __call__(cls, *args: Scalar) -> Scalar:
+    def __call__(cls, *args: object) -> object:
         traced = tracing.sets.set_of(args[0]) if len(args) == 1 else None
         return set(*args) if traced is None else traced
 
@@ -205,10 +205,12 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
-def _in_order(x: Scalar, /, *, key: Function | None = None, reverse: bool = False) -> Scalar:
+def _in_order(x: Iterable[Scalar], /, *, key: Function | None = None, reverse: bool = False) -> Scalar:
     if type(x) is tracing.sets.TracedSet:
         x = x.in_order() if key is None else x.items()
-    return (tracing.objects.sorted_list if type(x) is GrownList else sorted)(x, key=key, reverse=reverse)
+    if isinstance(x, GrownList):
+        return tracing.objects.sorted_list(x, key, reverse)
+    return sorted(x, key=key, reverse=reverse)
 
 
 def print_text(*args: Any, file: Any = None, **kwargs: Any) -> None:
