@@ -314,10 +314,8 @@ class Model:
                 program = runtime.open.for_varied_sizes(self._compilation, seen, key, self._open, self._attempts)
                 if program is not None:
                     self._open, self.engine = program, program.engine
-                if (
-                    program is not None and program.is_as_fast
-                ):  # threads of other sessions wait actively after calls
-                    self._runners.clear()
+                    if program.is_as_fast:
+                        self._runners.clear()
 
     def _compile(self, key: InputKey) -> PlanRunner:
         """Compile for these input types, on the engine in use or on the fastest one."""
