@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from anylayer.network import Array
-from tests.engine_names import GENERAL, program_of
+from tests.engine_names import GENERAL
 
-from .test_recorded_loops import Function, N, given, recorded
-from .test_selections import several
+from .test_recorded_loops import Function, N, assert_matches_numpy, recorded
 
 CASES: list[Function] = []
 
@@ -87,9 +86,4 @@ def columns_of_a_class(dets: Array) -> Any:
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
-    run = program_of(recorded(function), engine)
-    for dets in given():
-        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
-            want = np.asarray(want)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_matches_numpy(function, recorded(function), engine)

@@ -18,8 +18,8 @@ from anylayer.network import Array
 from tests.engine_names import GENERAL, program_of
 
 from .test_loops import in_onnxruntime
-from .test_recorded_loops import Function, N, given, overlap, recorded
-from .test_selections import in_openvino, several
+from .test_recorded_loops import Function, N, assert_matches_numpy, given, overlap, recorded
+from .test_selections import in_openvino
 
 CASES: list[Function] = []
 
@@ -226,12 +226,7 @@ def graphs() -> dict[Function, Any]:
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str, graphs: dict[Function, Any]) -> None:
     graph = graphs[function] = graphs.get(function) or recorded(function)
-    run = program_of(graph, engine)
-    for dets in given():
-        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
-            want = np.asarray(want)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_matches_numpy(function, graph, engine)
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])

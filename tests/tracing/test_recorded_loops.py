@@ -280,6 +280,16 @@ def recorded(function: Function) -> Graph:
     return traced(function, [TensorType((N, 5), np.dtype("f4"))])
 
 
+def assert_matches_numpy(function: Function, graph: Graph, engine: str) -> None:
+    """Assert that a graph computes what its function computes, for each of the detections."""
+    run = program_of(graph, engine)
+    for dets in given():
+        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
+            want = np.asarray(want)
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.fixture(scope="module")
 def graphs() -> dict[Function, Graph]:
     return {}
@@ -290,12 +300,7 @@ def graphs() -> dict[Function, Graph]:
 def test_matches_numpy(function: Function, engine: str, graphs: dict[Function, Graph]) -> None:
     graph = graphs[function] = graphs.get(function) or recorded(function)
     assert any(o.op == "Loop" for o in graph.ops) or function is best_path
-    run = program_of(graph, engine)
-    for dets in given():
-        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
-            want = np.asarray(want)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_matches_numpy(function, graph, engine)
 
 
 def appends_outside(dets: Array) -> Any:

@@ -9,10 +9,9 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array
-from tests.engine_names import GENERAL, program_of
+from tests.engine_names import GENERAL
 
-from .test_recorded_loops import Function, N, given, recorded
-from .test_selections import several
+from .test_recorded_loops import Function, N, assert_matches_numpy, recorded
 
 CASES: list[Function] = []
 
@@ -83,12 +82,7 @@ def asked_in_a_loop(dets: Array) -> Any:
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:
-    run = program_of(recorded(function), engine)
-    for dets in given():
-        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
-            want = np.asarray(want)
-            assert got.shape == want.shape and got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_matches_numpy(function, recorded(function), engine)
 
 
 def test_small_integers_are_in_ascending_order_in_a_set() -> None:

@@ -45,19 +45,22 @@ def index_of(x: object) -> Array:
 
 
 class TracedList(Selection):
-    """A list whose elements are one array. Whatever its class does not define is refused, for the reason WHY."""
+    """A list whose elements are one array, or another type that it STANDS_FOR. Whatever its class does not define
+    is refused, for the reason WHY.
+    """
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # unhashable, as lists are
     WHY = ""
+    STANDS_FOR: type = list
 
     @property
     def __class__(self) -> type:
-        return list
+        return self.STANDS_FOR
 
     @__class__.setter
     def __class__(self, cls: type) -> None:
-        raise TypeError("the __class__ of a traced list cannot be set")
+        raise TypeError(f"the __class__ of a traced {self.STANDS_FOR.__name__} cannot be set")
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise refusal(self.WHY)

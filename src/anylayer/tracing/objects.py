@@ -84,7 +84,7 @@ def _arrays(x: object) -> Iterator[object]:
 
 
 def form_of(x: object) -> tuple[Form, list[object]] | None:
-    """Return the form of an object and its numbers and arrays, or None if it is no object that a heap can hold."""
+    """Return the form of an object and its numbers and arrays, or None if a heap cannot hold it."""
     parts = _parts(x)
     if parts is None:
         return None

@@ -26,6 +26,7 @@ class TracedSet(TracedList):
     """
 
     __slots__ = ("array", "bounds", "element")
+    STANDS_FOR = set
     WHY = (
         "a set of integers that depend on data can be measured, sorted and asked for an element: len(s), "
         "sorted(s), x in s; use np.unique(x) for anything else"
@@ -34,14 +35,6 @@ class TracedSet(TracedList):
     def __init__(self, values: TracedArray, element: object) -> None:
         self.array, self.element = as_traced(np.unique(values)), element
         self.bounds = Intervals(values._graph.producers).of(values._value)
-
-    @property
-    def __class__(self) -> type:
-        return set
-
-    @__class__.setter
-    def __class__(self, cls: type) -> None:
-        raise TypeError("the __class__ of a traced set cannot be set")
 
     add = discard = update = union = intersection = difference = issubset = TracedList._refuse
 

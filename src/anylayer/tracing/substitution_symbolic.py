@@ -205,7 +205,9 @@ def _len(x: Any) -> int:
     return x.shape[0] if type(x) is TracedArray and x.shape else len(x)
 
 
-def _in_order(x: Iterable[Scalar], /, *, key: Function | None = None, reverse: bool = False) -> Scalar:
+def _in_order(
+    x: Iterable[Scalar], /, *, key: Function | None = None, reverse: bool = False
+) -> list[Scalar] | GrownList:
     if type(x) is tracing.sets.TracedSet:
         x = x.in_order() if key is None else x.items()
     if isinstance(x, GrownList):
