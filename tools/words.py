@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools import counts
@@ -148,8 +148,8 @@ def fragments(path: Path) -> Iterator[tuple[int, str]]:
 
     Tests need no verb, and properties and fixtures may be described by a noun.
     """
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_"):
+    for node in functions(ast.parse(path.read_text("utf-8")).body):
+        if node.name.startswith("test_"):
             continue
         text = ast.get_docstring(node)
         nouns = any(word in ast.unparse(d) for d in node.decorator_list for word in ("property", "fixture"))
@@ -157,6 +157,15 @@ def fragments(path: Path) -> Iterator[tuple[int, str]]:
             word = text.split()[0].rstrip(",.;:")
             if word.lower() in NO_VERBS or not word[:1].isupper():
                 yield node.lineno, text.split("\n")[0]
+
+
+def functions(statements: Sequence[ast.AST]) -> Iterator[ast.FunctionDef]:
+    """Yield the functions that statements define, those inside of other statements too."""
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef):
+            yield statement
+        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+            yield from functions(getattr(statement, part, ()))
 
 
 def main() -> int:

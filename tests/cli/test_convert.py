@@ -218,13 +218,13 @@ def images(small: Path) -> Any:
     return rgb
 
 
-@pytest.mark.one_per(lambda options: bool(options))
+@pytest.mark.one_per()
 @pytest.mark.parametrize("order", ["rgb", "bgr"])
 @pytest.mark.parametrize(
     "options",
     [
-        [],
         ["--scale", "1/255", "--mean", "1,2,3", "--swap-rb"],
+        [],
         ["--pixels", "torch"],
         ["--crop", "--size", "12x10"],
     ],

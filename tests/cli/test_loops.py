@@ -82,6 +82,14 @@ def of_result(folder: Path, target: str) -> Any:
     return anylayer.read(paths[0], layers=["Mine=layers.py:Mine"] * (target == "caffe")).compile("numpy")
 
 
+ALIKE = {
+    **{("generate", name): "an operator in C++" for name in ("onnxruntime", "opencv", "openvino")},
+    **{("convert", name): "an ONNX file" for name in ("onnx", "triton")},
+}
+"""The targets that write a loop in the same way."""
+
+
+@pytest.mark.one_per(lambda kind, command, target: (kind, ALIKE.get((command, target), (command, target))))
 @pytest.mark.parametrize(("command", "target"), TARGETS)
 @pytest.mark.parametrize("kind", ["layer", "file"])
 def test_each_target_writes_a_loop_on_data_or_refuses_it(

@@ -98,7 +98,7 @@ def test_integers_that_are_proved_small_are_not_checked() -> None:
 
 def counted(x: Any) -> Any:
     total = np.int32(2**31 - 300)
-    for i in range(400):
+    for i in range(200):
         if x[i % 10] > 0 and total > 0:
             total = total + np.int32(1)
         elif x[i % 7] < -1:

@@ -145,7 +145,7 @@ def listed(node: ast.AST) -> set[str]:
     names = {*constants(node)}
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         names = {*node.value.split()}
-    kinds = names & set(histories())
+    kinds = {name for name in names if name in histories()}
     return kinds if len(kinds) >= 3 and len(names - kinds) * 4 <= len(names) else set()
 
 

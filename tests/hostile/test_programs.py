@@ -21,10 +21,12 @@ from .programs.program import make
 from .programs.stated import INPUTS, ROWS, Row
 
 
+@pytest.mark.one_per(lambda engine: engine.rpartition(":")[0])
 @pytest.mark.parametrize(
     ("engine", "seeds"),
     [
-        ("onnxruntime", range(60)),
+        ("onnxruntime", range(30)),
+        ("onnxruntime", range(30, 60)),
         ("openvino", range(60, 75)),
         ("open:onnxruntime", range(75, 85)),
         ("open:file:onnxruntime", range(85, 90)),

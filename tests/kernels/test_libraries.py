@@ -264,6 +264,7 @@ CV_DNN_REGISTER_LAYER_CLASS(SECOND, Plus);
 """
 
 
+@pytest.mark.one_per()
 @pytest.mark.parametrize("optimized", ["-O0", "-O3"])
 def test_layers_registered_in_functions_are_found_when_the_library_is_loaded(
     optimized: str, tmp_path: Path, built: Built
@@ -288,19 +289,19 @@ def test_layers_registered_in_functions_are_found_when_the_library_is_loaded(
     np.testing.assert_array_equal(out(net_of(tmp_path, "B2", "", path)), X + 2)
 
 
-@pytest.mark.parametrize("place, where", [("-1", "before"), ("y[0].total()", "after"), ("0", "")])
-def test_write_beside_an_output_is_refused_in_the_first_call(
-    place: str, where: str, tmp_path: Path, built: Built
-) -> None:
+@pytest.mark.parametrize("where", ["before", "after", ""])
+def test_write_beside_an_output_is_refused_in_the_first_call(where: str, tmp_path: Path, built: Built) -> None:
+    places = {"Beside_before": "-1", "Beside_after": "y[0].total()", "Beside_": "0"}
     source = tmp_path / "beside.cpp"
-    source.write_text(
-        "#include <anylayer/layer.hpp>\n"
-        "struct Beside : anylayer::Layer {\n  using Layer::Layer;\n"
+    layers = [
+        f"struct {name} : anylayer::Layer {{\n  using Layer::Layer;\n"
         "  void forward(anylayer::InputArrays, anylayer::OutputArrays y, anylayer::OutputArrays) override {\n"
         "    for (std::size_t i = 0; i < y[0].total(); ++i) y[0].ptr<float>()[i] = 1;\n"
-        f"    y[0].ptr<float>()[{place}] = 1;\n  }}\n}};\nANYLAYER_REGISTER_LAYER(Beside, Beside)\n"
-    )
-    net = net_of(tmp_path, "Beside", "", built("beside", source))
+        f"    y[0].ptr<float>()[{place}] = 1;\n  }}\n}};\nANYLAYER_REGISTER_LAYER({name}, {name})\n"
+        for name, place in places.items()
+    ]
+    source.write_text("".join(["#include <anylayer/layer.hpp>\n", *layers]))
+    net = net_of(tmp_path, f"Beside_{where}", "", built("beside", source))
     if not where:
         np.testing.assert_array_equal(out(net), np.ones_like(X))
         return

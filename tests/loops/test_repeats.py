@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
 from anylayer.tracing.loop_operator import record_loop
 from anylayer.tracing.record import trace
+from tests.engine_names import program_of
 from tests.loops.harness import needs_compiler
 from tests.tracing import test_recorded_loops as recorded
 from tests.tracing.test_recorded_loops import N, given, several
@@ -171,8 +172,9 @@ def test_matches_numpy(function: Function) -> None:
     inputs = given() if function in OTHERS else many()
     graph = traced(function, [TensorType(inputs[0].shape, np.dtype("f4"))])
     assert any(o.op == "Loop" for o in graph.ops) or function is recorded.best_path
+    run = program_of(graph, "cpp")
     for dets in inputs:
-        for got, want in zip(run_graph(graph, [dets], "cpp"), several(function(dets.copy())), strict=True):
+        for got, want in zip(run([dets]), several(function(dets.copy())), strict=True):
             want = np.asarray(want)
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
@@ -245,10 +247,10 @@ def test_index_of_an_axis_of_size_1_is_checked() -> None:
     def second(x: Array) -> Any:
         return x[:1][x[1].astype(np.int64)] + 1
 
-    graph = traced(second, [TensorType((2,), np.dtype("f4"))])
-    assert run_graph(graph, [np.array([5, 0], np.float32)], "cpp") == [6]
+    run = program_of(traced(second, [TensorType((2,), np.dtype("f4"))]), "cpp")
+    assert run([np.array([5, 0], np.float32)]) == [6]
     with pytest.raises(EngineError, match="outside its axis"):
-        run_graph(graph, [np.array([5, 1], np.float32)], "cpp")
+        run([np.array([5, 1], np.float32)])
 
 
 def test_endless_loop_is_an_error() -> None:
@@ -259,10 +261,10 @@ def test_endless_loop_is_an_error() -> None:
             steps += 1
         return x, np.int64(steps)
 
-    graph = traced(endless, [TensorType((3,), np.dtype("f4"))])
-    assert run_graph(graph, [np.zeros(3, np.float32)], "cpp")[1] == 0
+    run = program_of(traced(endless, [TensorType((3,), np.dtype("f4"))]), "cpp")
+    assert run([np.zeros(3, np.float32)])[1] == 0
     with pytest.raises(EngineError, match="an index that is read from data lies outside its axis"):
-        run_graph(graph, [np.ones(3, np.float32)], "cpp")
+        run([np.ones(3, np.float32)])
 
 
 def test_index_out_of_range_is_an_error() -> None:
@@ -273,22 +275,19 @@ def test_index_out_of_range_is_an_error() -> None:
                 found[x[i].astype(np.int64)] = i
         return found
 
-    graph = traced(places, [TensorType((ROWS,), np.dtype("f4"))])
+    run = program_of(traced(places, [TensorType((ROWS,), np.dtype("f4"))]), "cpp")
     x = np.arange(ROWS, dtype=np.float32) % 4
-    np.testing.assert_array_equal(run_graph(graph, [x], "cpp")[0], places(x))
+    np.testing.assert_array_equal(run([x])[0], places(x))
     x[3] = 4
     with pytest.raises(EngineError, match="outside its axis"):
-        run_graph(graph, [x], "cpp")
+        run([x])
 
 
 @pytest.mark.parametrize("function", [recorded.flags_and_continue, recorded.repeated_labels])
 def test_rows_that_loops_select_match_numpy(function: Function) -> None:
-    graph = traced(function, [TensorType((N, 5), np.dtype("f4"))])
+    run = program_of(traced(function, [TensorType((N, 5), np.dtype("f4"))]), "cpp")
     for x in given():
-        want = function(x)
-        for got, array in zip(
-            run_graph(graph, [x], "cpp"), want if isinstance(want, tuple) else [want], strict=True
-        ):
+        for got, array in zip(run([x]), several(function(x)), strict=True):
             np.testing.assert_allclose(got, array, rtol=1e-5)
 
 
@@ -318,18 +317,20 @@ def test_first_nan_is_the_largest_and_the_smallest() -> None:
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 33, 97, 256])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "i8", "?"])
-def test_first_of_equal_extremes_is_found(size: int, dtype: str) -> None:
-    random = np.random.default_rng(size)
-    x = random.integers(0, 4, (40, size)).astype(dtype)
-    if x.dtype.kind == "f":
-        x[random.random(x.shape) < 0.01] = np.nan
-        x[:10] = random.choice([0.0, -0.0, -np.inf], (10, size))
+def test_first_of_equal_extremes_is_found(dtype: str) -> None:
+    inputs = []
+    for size in (1, 2, 15, 16, 17, 33, 97, 256):
+        random = np.random.default_rng(size)
+        x = random.integers(0, 4, (40, size)).astype(dtype)
+        if x.dtype.kind == "f":
+            x[random.random(x.shape) < 0.01] = np.nan
+            x[:10] = random.choice([0.0, -0.0, -np.inf], (10, size))
+        inputs.append(x)
 
-    def places(v: Array) -> Any:
-        return np.argmax(v, axis=1), np.argmin(v, axis=1)
+    def places(arrays: Sequence[Array]) -> list[Any]:
+        return [best(v, axis=1) for v in arrays for best in (np.argmax, np.argmin)]
 
-    graph = traced(places, [TensorType.of(x.shape, x.dtype)])
-    for got, want in zip(run_graph(graph, [x], "cpp"), places(x), strict=True):
+    graph = trace(places, [TensorType.of(x.shape, x.dtype) for x in inputs])
+    for got, want in zip(run_graph(graph, inputs, "cpp"), places(inputs), strict=True):
         np.testing.assert_array_equal(got, want)

@@ -104,8 +104,9 @@ def test_a_loop_without_a_step_returns_nothing_of_the_run_before(tmp_path: Path)
         np.testing.assert_array_equal(result["rows"], np.reshape(rows, (steps, 3)))
 
 
+@pytest.mark.one_per("engine")
 @pytest.mark.parametrize("engine", ["numpy", "onnxruntime", "openvino"])
-@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("rows", [True, False])
 def test_a_loop_without_a_limit_ends_with_an_error(engine: str, rows: bool, tmp_path: Path) -> None:
     file = tmp_path / "loop.onnx"
     file.write_bytes(doubled_until("", rows))

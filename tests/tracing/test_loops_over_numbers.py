@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,7 @@ def in_a_branch(x: Array, n: Array) -> Any:
 NUMBERS = [sum_of_the_first, largest_of_every_second, backwards, in_a_branch]
 
 
+@cache
 def graph_of(function: Function) -> Graph:
     return traced(function, [TensorType.of((N,), np.float32), TensorType.of((1,), np.float32)])
 

@@ -12,7 +12,7 @@ import pytest
 
 from anylayer.errors import TraceError
 from anylayer.network import Array, TensorType
-from anylayer.testing import run_graph
+from tests.engine_names import GENERAL, program_of
 
 from .test_selections import Function, arrays, check_file_with_open_sizes, several, traced
 
@@ -451,13 +451,13 @@ def inserted(b: Array, s: Array) -> Any:
     return np.array(labels)
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_results_equal_numpy(function: Function, engine: str) -> None:
-    graph = traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]])
+    run = program_of(traced(function, [TensorType.of(a.shape, a.dtype) for a in arrays()[0]]), engine)
     for given in arrays():
         copies = [x.copy() for x in given]
-        for got, want in zip(run_graph(graph, list(given), engine), several(function(*copies)), strict=True):
+        for got, want in zip(run(list(given)), several(function(*copies)), strict=True):
             assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -134,7 +135,7 @@ def position_of(frame: FrameType) -> Any:
 
     Its bytecode may stand in several places, and Python may run a call in one instruction or in two.
     """
-    return list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    return next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
 
 
 def user_place() -> str:

@@ -22,7 +22,7 @@ def scheduled(program: LoopProgram) -> list[Statement]:
 
 class _Scheduler:
     """The state of `scheduled`. `count` is the number of names so far. `uses` counts how often each scalar of one
-    top-level statement is used.
+    top-level statement is used, `depths` are the depths at which its scalars are computed.
     """
 
     def __init__(self, program: LoopProgram) -> None:
@@ -31,6 +31,7 @@ class _Scheduler:
         self.count = 0
         self.uses: dict[Scalar, int] = {}
         self.bodies: dict[str, int] = {}
+        self.depths: dict[Scalar, int] = {}
         self.before: dict[tuple[int, Any], list[Let]] = {}
         self.named: set[tuple[int, Scalar]] = set()
         self.top: set[Scalar] = set()
@@ -54,7 +55,7 @@ class _Scheduler:
     def one(self, statement: Statement) -> list[Statement]:
         """Return a top-level statement with its lets."""
         body: list[Any] = [statement]
-        self.uses, self.bodies, self.before, self.named = {}, {}, {}, set()
+        self.uses, self.bodies, self.depths, self.before, self.named = {}, {}, {}, {}, set()
         leaves = list(_leaves(body, []))
         seen: set[Scalar] = set()
         for leaf, path in leaves:
@@ -95,8 +96,10 @@ class _Scheduler:
         """Return the depth of the outermost loop body in which a scalar can be computed."""
         if self.reads_local(x):
             return len(path) - 1
-        bodies = [self.bodies.get(s, 0) for s in x.symbols]
-        return max([0, *bodies, *(self.depth(part, path) for part in self.parts(x))])
+        if x not in self.depths:
+            bodies = [self.bodies.get(s, 0) for s in x.symbols]
+            self.depths[x] = max([0, *bodies, *(self.depth(part, path) for part in self.parts(x))])
+        return self.depths[x]
 
     def visit(self, x: Scalar, path: _Path, at: int, is_index: bool = False) -> None:
         """Add a Let for a scalar that is used at depth `at`, and for its operands, where they need one."""

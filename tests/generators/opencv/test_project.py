@@ -86,7 +86,7 @@ def examples(folder: Path, names: Collection[str] = RUNS) -> tuple[Net, dict[str
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Generation:
     folder = tmp_path_factory.mktemp("opencv")
-    net, given = examples(folder)
+    net, given = examples(folder, ["interp", "interp smaller", "reorg", "upsample"])
     return net.generate("opencv", folder / "project", inputs=given, test=False)
 
 

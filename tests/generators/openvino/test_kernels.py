@@ -317,7 +317,8 @@ def test_layers_without_a_kernel_are_named(tmp_path: Path) -> None:
     assert "Flat.cl" in names and not names & {"Deep.cl", "test_kernels.py"}
 
 
-@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.one_per()
+@pytest.mark.parametrize("words", [True, False])
 def test_attacks_become_neither_code_nor_elements(words: bool, attacked: Attacked) -> None:
     done = attacked("openvino") if words else attacked("openvino", words=False)
     folder = done.folder
