@@ -49,8 +49,7 @@ def coord_map(fn: Function) -> CoordMap | None:
 
 
 def _values(fn: Function, message: str) -> Mapping[str, Any]:
-    values: Mapping[str, Any] = fn.params.get(message, fn.params)
-    return values
+    return fn.params.get(message, fn.params)
 
 
 def _array(value: Any) -> Array:
@@ -120,5 +119,4 @@ def crop(top_from: Top, top_to: Top) -> Top:
     need(bool((b <= 0).all()), f"the crop would start at {(-b).tolist()}, before the first pixel", CropError)
     need(bool((np.round(b) == b).all()), f"the crop would start at {(-b).tolist()}, between pixels", CropError)
     offset = [int(-x) for x in b]
-    top: Top = Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})
-    return top
+    return Layers().Crop(top_from, top_to, crop_param={"axis": (axis or 1) + 1, "offset": offset})

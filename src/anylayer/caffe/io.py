@@ -51,8 +51,7 @@ def arraylist_to_blobprotovector_str(arraylist: Iterable[Array]) -> bytes:
     """Return arrays as the bytes of a BlobProtoVector."""
     vector = caffe_pb2.BlobProtoVector()
     vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
-    content: bytes = vector.SerializeToString()
-    return content
+    return vector.SerializeToString()
 
 
 arraylist_to_blobprotovecor_str = arraylist_to_blobprotovector_str

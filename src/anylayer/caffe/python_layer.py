@@ -214,8 +214,7 @@ def _copy(layer: Layer) -> Layer | None:
         return None
     shell = object.__new__(type(layer))
     vars(shell).update({name: value for name, value in vars(layer).items() if name != "blobs"})
-    duplicate: Layer | None = copied(shell)
-    return duplicate
+    return copied(shell)
 
 
 def definition_of(cls: type[Layer], tops: int) -> Definition:

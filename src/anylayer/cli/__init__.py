@@ -30,8 +30,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = load("cli/commands", cmd_name).command
-        return command
+        return load("cli/commands", cmd_name).command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

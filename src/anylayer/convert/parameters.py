@@ -249,8 +249,7 @@ def _order(weight: Sequence[Array], values: Sequence[Array]) -> tuple[int, ...] 
 def _pairs(arrays: Sequence[Sequence[Array]]) -> Array:
     """Return the values of two probes as one number per pair."""
     one, two = (np.concatenate([a.reshape(-1) for a in probe]).view(np.uint32) for probe in arrays)
-    pairs: Array = one.astype(np.uint64) << np.uint64(32) | two
-    return pairs
+    return one.astype(np.uint64) << np.uint64(32) | two
 
 
 def _selections(

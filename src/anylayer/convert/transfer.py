@@ -248,8 +248,7 @@ TransferRule = Callable[[_Pair, Node, Node], dict[str, list[Array]]]
 
 
 def _config(node: Node) -> Mapping[str, Any]:
-    config: Mapping[str, Any] = node.params.get("config", {})
-    return config
+    return node.params.get("config", {})
 
 
 def _param(layer: Node, message: str, name: str, default: Any) -> Any:

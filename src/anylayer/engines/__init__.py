@@ -222,23 +222,18 @@ def optional(engine: Engine, name: str) -> Any:
 
 def counting(name: str) -> Callable[[Graph, int | None], CountedProgram] | None:
     """Return Optional.counted of an engine. Raises EngineError as load_engine does."""
-    counted: Callable[[Graph, int | None], CountedProgram] | None = optional(load_engine(name), "counted")
-    return counted
+    return optional(load_engine(name), "counted")
 
 
 def embedding(name: str) -> Callable[[NativeNode], bool] | None:
     """Return Optional.embeds of an engine, or Optional.embeds_on on another device than the CPU."""
     engine = load_engine(name)
-    embeds: Callable[[NativeNode], bool] | None = (
-        optional(engine.engine, "embeds_on") if isinstance(engine, _OnDevice) else optional(engine, "embeds")
-    )
-    return embeds
+    return optional(engine.engine, "embeds_on") if isinstance(engine, _OnDevice) else optional(engine, "embeds")
 
 
 def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
     """Return Optional.compile_alongside of an engine, or its `compile` where it has none."""
-    compile_: Callable[[Graph, int | None, str], Program] = optional(engine, "compile_alongside") or engine.compile
-    return compile_
+    return optional(engine, "compile_alongside") or engine.compile
 
 
 def suits(engine: Engine, graphs: Sequence[Graph], *, exact: bool = False) -> bool:

@@ -96,8 +96,7 @@ def _operation(name: str) -> type[_OpenCLOperation]:
 def _convert(node: Any) -> list[Any]:
     layer = _layers[int(node.get_attribute("call"))]
     inputs = [node.get_input(i) for i in range(node.get_input_size())]
-    outputs: list[Any] = _operation(layer.layer.type)(inputs, layer).outputs()
-    return outputs
+    return _operation(layer.layer.type)(inputs, layer).outputs()
 
 
 @cache

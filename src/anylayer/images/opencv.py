@@ -70,8 +70,7 @@ def resize(
 def _nearest(source: int, target: int, factor: float | None) -> Array:
     """Return the index of the source pixel of each target pixel."""
     step = 1 / factor if factor else source / target
-    places: Array = np.minimum(np.floor(np.arange(target) * step).astype(np.int64), source - 1)
-    return places
+    return np.minimum(np.floor(np.arange(target) * step).astype(np.int64), source - 1)
 
 
 def _cubic(source: int, target: int, factor: float | None) -> Array:
@@ -101,8 +100,7 @@ def cvtColor(src: Array, code: int, dst: None = None, dstCn: int = 0) -> Array:
         colors = image[:, :, :3][:, :, :: _GRAY_FROM[code][1]]
         if image.dtype == np.uint8:
             return _flat(to_gray(colors))
-        gray: Array = colors @ np.array([0.114, 0.587, 0.299], np.float32)
-        return gray
+        return colors @ np.array([0.114, 0.587, 0.299], np.float32)
     if code in _CHANNELS and channels == (3 if code in (0, 2, 4) else 4):
         order = list(_CHANNELS[code])
         return (_with_alpha(image) if channels < len(order) else image)[:, :, order]
@@ -258,8 +256,7 @@ def NMSBoxesBatched(
 
     others = [low, low + boxes[:, 2:], area.astype(np.float64)]
     (compared,) = record_loop(step, steps, True, [np.zeros(count, bool)], others, count)
-    indices: Array = order[np.where(steps > 0, compared, chosen_places[:count])].astype(np.int32)
-    return indices
+    return order[np.where(steps > 0, compared, chosen_places[:count])].astype(np.int32)
 
 
 def _class_range(classes: Array) -> tuple[int, int]:

@@ -40,8 +40,7 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
 
     def rows(numbers: Array) -> Array:
         source = image[..., numbers, :, :].astype(np.int32)
-        sums: Array = (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
-        return sums
+        return (source[..., left, :] * a0 + source[..., right, :] * a1) >> 4
 
     if isinstance(height, Size):  # how many rows are used depends on the size
         upper, lower = rows(top), rows(bottom)
@@ -49,8 +48,7 @@ def resize(image: Array, size: tuple[int, int], factor: float | None = None) -> 
         used, where = np.unique(np.stack([top, bottom]), return_inverse=True)
         once, both = rows(used), where.reshape(2, -1)
         upper, lower = once[..., both[0], :, :], once[..., both[1], :, :]
-    blended: Array = ((_weigh(b0, upper) + _weigh(b1, lower) + 2) >> 2).astype(np.uint8)
-    return blended
+    return ((_weigh(b0, upper) + _weigh(b1, lower) + 2) >> 2).astype(np.uint8)
 
 
 def _resized_numbers(image: Array, size: tuple[int, int], factor: float | None) -> Array:
@@ -83,8 +81,7 @@ def _halve(image: Array, size: tuple[int, int]) -> Array:
     whole = image.dtype.kind in "ui"
     pixels = image.astype(np.int32) if whole else image
     sums = pixels[top][:, left] + pixels[top][:, right] + pixels[bottom][:, left] + pixels[bottom][:, right]
-    means: Array = ((sums + 2) >> 2).astype(image.dtype) if whole else sums * np.float32(0.25)
-    return means
+    return ((sums + 2) >> 2).astype(image.dtype) if whole else sums * np.float32(0.25)
 
 
 def _pairs(count: int, size: int) -> list[NDArray[np.intp]]:
@@ -121,8 +118,7 @@ def _positions(target: int, step: float) -> tuple[Array, Array]:
 
 
 def _to_fixed_point(weight: Array) -> Array:
-    fixed: Array = np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
-    return fixed
+    return np.rint(weight * np.float32(1 << _BITS)).astype(np.int32)
 
 
 def _integer_taps(source: int, target: int) -> tuple[Array, Array, Array]:
@@ -160,5 +156,4 @@ def _divide(number: Array, by: Any) -> tuple[Array, Array]:
 def _to_even(quotient: Array, rest: Array, by: Any) -> Array:
     """Return the quotient rounded by the rest of the division; the half to even."""
     is_odd = quotient - quotient // 2 * 2
-    rounded: Array = quotient + (2 * rest + is_odd > by)
-    return rounded
+    return quotient + (2 * rest + is_odd > by)

@@ -33,8 +33,7 @@ def mark(array: Array, turn: int) -> None:
 
 def marks(array: Array, turn: int) -> Array:
     """Return a mask of the elements that still have the value that `mark` filled in."""
-    mask: Array = np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
-    return mask
+    return np.asarray(array.view(f"u{array.itemsize}") == _marker(array, turn))
 
 
 class Guarded:

@@ -57,8 +57,7 @@ def address(array: Any) -> int:
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError, BufferError):  # read-only or empty
-        at: int = array.ctypes.data
-        return at
+        return array.ctypes.data
 
 
 def need_sizes(kind: TensorType, what: str) -> None:

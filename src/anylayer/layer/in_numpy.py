@@ -16,5 +16,4 @@ def compute(op: Op, inputs: Sequence[Array | None], attributes: Mapping[str, obj
     params = {"attribute": dict(op.attrs if attributes is None else attributes)}
     node = Node(op.op, op.op, names, [f"y{i}" for i in range(len(op.outputs))], params)
     types = [ABSENT if x is None else TensorType(x.shape, x.dtype) for x in inputs]
-    results: list[Array] = bind(node, Registry.of("onnx").find(op.op), types)(list(inputs))
-    return results
+    return bind(node, Registry.of("onnx").find(op.op), types)(list(inputs))

@@ -154,8 +154,7 @@ def standardize(x: Array, axes: Sequence[int], epsilon: float) -> Array:
     """Return (x - mean) / sqrt(variance + epsilon), with the mean and variance over axes."""
     centered = x - x.mean(axis=tuple(axes), keepdims=True)
     variance = (centered * centered).mean(axis=tuple(axes), keepdims=True)
-    y: Array = centered / np.sqrt(variance + x.dtype.type(epsilon))
-    return y
+    return centered / np.sqrt(variance + x.dtype.type(epsilon))
 
 
 def standardize_groups(x: Array, groups: int, epsilon: float) -> Array:
@@ -168,8 +167,7 @@ def standardize_groups(x: Array, groups: int, epsilon: float) -> Array:
 def affine(x: Array, scale: Array, bias: Array, axis: int = 1) -> Array:
     """Return x * scale + bias, where scale and bias have one number per index of an axis in 0..rank-1."""
     wide = (-1, *(1,) * (len(x.shape) - 1 - axis))
-    y: Array = x * scale.reshape(wide) + bias.reshape(wide)
-    return y
+    return x * scale.reshape(wide) + bias.reshape(wide)
 
 
 def adaptive_mean(x: Array, sizes: Sequence[int]) -> Array:

@@ -71,8 +71,7 @@ def computes(what: str, function: Function, source: str = "") -> OperatorType:
 
 def row_of_tensorflow(kind: str) -> OperatorType:
     """Return the row of an operation of TensorFlow, for another format's operator that computes the same."""
-    entry: OperatorType = vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
-    return entry
+    return vars(Registry.of("tensorflow").find(kind)[0].layer_class)["row"]
 
 
 def of_tensorflow(kind: str) -> Function:

@@ -42,7 +42,6 @@ def _lists(arrays: Sequence[Array]) -> Any:
 def strings(path: Path, column: str) -> list[str]:
     """Return a column of texts of a Parquet file. Raises FileError where the file is damaged."""
     try:
-        texts: list[str] = _parquet.read_table(path, columns=[column]).column(column).to_pylist()
-        return texts
+        return _parquet.read_table(path, columns=[column]).column(column).to_pylist()
     except (_pyarrow.ArrowException, KeyError, OSError) as error:
         raise FileError(f"the file is damaged: {str(error).splitlines()[0]}", str(path)) from None

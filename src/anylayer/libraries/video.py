@@ -109,8 +109,7 @@ def open_camera(number: int) -> VideoReader:
 
 def create_video(path: Path, size: tuple[int, int], fps: float) -> VideoWriter:
     """Return a writer for frames of (height, width), which must be even."""
-    writer: VideoWriter = _package().VideoWriter(path, size, fps)
-    return writer
+    return _package().VideoWriter(path, size, fps)
 
 
 def _container(path: Path) -> str:

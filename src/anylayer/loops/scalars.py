@@ -203,8 +203,7 @@ class Scalars:
         The generated code checks the index when it runs, and reports an error if it is out of range.
         """
         if x.op == "index" and self.space.not_negative(x.data) and self.space.below(x.data, size):
-            place: Expression = x.data
-            return place
+            return x.data
         index, limit = x.data.constant if x.op == "index" else None, size.constant
         if index is not None and limit is not None and -limit <= index < limit:
             return constant(index % limit)
@@ -241,8 +240,7 @@ class Scalars:
     def named(self, x: Scalar, size: Expression) -> Expression:
         """Return the symbol of a scalar that is an index from 0 to size - 1."""
         if x.op == "index":
-            index: Expression = x.data
-            return index
+            return x.data
         if x not in self._symbols:
             name = f"@{len(self.data)}"
             self.data[name] = x

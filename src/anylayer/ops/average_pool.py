@@ -96,10 +96,7 @@ def _dilated_average(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Ar
     planes, pads = with_static_pads(x.reshape(math.prod(x.shape[:2]), 1, *sizes), plan.full_pads)
     ones = np.ones((1, 1, *plan.kernel), x.dtype)
     sums = conv(planes, ones, strides=plan.strides, pads=flat_pads(pads), dilations=plan.dilations)
-    means: Array = sums.reshape(*x.shape[:2], *plan.counts) / _divisors(sizes, plan, count_include_pad).astype(
-        x.dtype
-    )
-    return means
+    return sums.reshape(*x.shape[:2], *plan.counts) / _divisors(sizes, plan, count_include_pad).astype(x.dtype)
 
 
 def _with_symbolic_pads(x: Array, plan: PoolingPlan, count_include_pad: bool) -> Array:
@@ -110,5 +107,4 @@ def _with_symbolic_pads(x: Array, plan: PoolingPlan, count_include_pad: bool) ->
         "AveragePool", [padded_x], shape, x.dtype, kernel_shape=list(plan.kernel), strides=list(plan.strides)
     )
     factor = math.prod(plan.kernel) / _divisors(x.shape[2:], plan, count_include_pad)
-    corrected: Array = means * factor.astype(x.dtype)
-    return corrected
+    return means * factor.astype(x.dtype)

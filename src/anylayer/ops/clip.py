@@ -15,8 +15,7 @@ def clip(x: Array, low: float, high: float) -> Array:
     This is the order of Caffe's std::max and std::min; np.clip keeps NaN. Engines may keep NaN, too.
     """
     kind = x.dtype.type
-    result: Array = np.fmin(np.fmax(x, kind(low)), kind(max(low, high)))
-    return result
+    return np.fmin(np.fmax(x, kind(low)), kind(max(low, high)))
 
 
 @clip.form

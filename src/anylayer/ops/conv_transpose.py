@@ -109,8 +109,7 @@ def conv_transpose(
     y = y[box([begin for begin, _ in plan.pads], plan.sizes)]
     if b is None:
         return np.ascontiguousarray(y)
-    result: Array = y + b.reshape(-1, *(1,) * len(plan.kernel))
-    return result
+    return y + b.reshape(-1, *(1,) * len(plan.kernel))
 
 
 @conv_transpose.form

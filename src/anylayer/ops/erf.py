@@ -34,5 +34,4 @@ def erf(x: Array) -> Array:
     square, size = wide * wide, np.minimum(np.abs(wide), 6)
     near = wide * np.polyval(_NEAR[0], square) / np.polyval(_NEAR[1], square)
     far = 1 - np.exp(-size * size) * np.polyval(_FAR[0], size) / np.polyval(_FAR[1], size)
-    result: Array = np.where(size <= 0.46875, near, np.copysign(far, wide)).astype(x.dtype)
-    return result
+    return np.where(size <= 0.46875, near, np.copysign(far, wide)).astype(x.dtype)

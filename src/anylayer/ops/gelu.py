@@ -29,8 +29,7 @@ def gelu(x: Array, approximate: Literal["none", "tanh"] = "none") -> Array:
         part = erf(x * kind(math.sqrt(0.5)))
     else:
         part = np.tanh(kind(_ROOT) * (x + kind(0.044715) * x * x * x))
-    y: Array = kind(0.5) * x * (1 + part)
-    return y
+    return kind(0.5) * x * (1 + part)
 
 
 def _check(approximate: str) -> None:

@@ -12,5 +12,4 @@ from anylayer.ops._operator import elementwise
 def hard_sigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
     """Return alpha * x + beta, clipped to [0, 1], in the shape and dtype of `x` (ONNX HardSigmoid-6)."""
     kind = x.dtype.type
-    result: Array = np.clip(x * kind(alpha) + kind(beta), kind(0), kind(1))
-    return result
+    return np.clip(x * kind(alpha) + kind(beta), kind(0), kind(1))

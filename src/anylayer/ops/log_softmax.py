@@ -18,8 +18,7 @@ def log_softmax(x: Array, *, axis: int = -1) -> Array:
     """
     axis = axis_of(axis, len(x.shape))
     low = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
-    result: Array = low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
-    return result
+    return low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
 
 
 @log_softmax.form

@@ -50,5 +50,4 @@ def _(x: Array, indices: Array, output_size: Sequence[int] | int) -> Array:
     one = places[:1, :1]
     empty = expand(cast(one - one, x.dtype), (planes, cells))  # zeros that take no space in a file
     y = record("ScatterElements", [empty, places, rows], (planes, cells), x.dtype, axis=1)
-    result: Array = reshape(y, (*x.shape[:2], *size))
-    return result
+    return reshape(y, (*x.shape[:2], *size))

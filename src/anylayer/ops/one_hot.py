@@ -22,8 +22,7 @@ def one_hot(indices: Array, depth: int, *, axis: int = -1) -> Array:
     """
     depth, axis = _check(indices, depth, axis)
     positive = np.where(indices < 0, indices + depth, indices)
-    result: Array = np.moveaxis(positive[..., None] == np.arange(depth), -1, axis).astype(np.float32)
-    return result
+    return np.moveaxis(positive[..., None] == np.arange(depth), -1, axis).astype(np.float32)
 
 
 def _check(indices: Array, depth: int, axis: int) -> tuple[int, int]:

@@ -28,8 +28,7 @@ def quantize_linear(
     offset: Any = np.float32(0)
     if zero is not None:
         offset = broadcastable(zero, x, axis, block_size, "zero point").astype(np.float32)
-    q: Array = np.clip(np.nan_to_num(steps, nan=float(lowest)) + offset, lowest, highest).astype(kind)
-    return q
+    return np.clip(np.nan_to_num(steps, nan=float(lowest)) + offset, lowest, highest).astype(kind)
 
 
 @quantize_linear.form

@@ -12,5 +12,4 @@ from anylayer.ops._operator import elementwise
 def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x)), computed without overflow, in the shape and dtype of `x` (ONNX Sigmoid-13)."""
     e = np.exp(-np.abs(x))
-    result: Array = np.where(x >= 0, 1, e) / (1 + e)
-    return result
+    return np.where(x >= 0, 1, e) / (1 + e)

@@ -18,8 +18,7 @@ def softmax(x: Array, *, axis: int = -1) -> Array:
     """
     axis = axis_of(axis, len(x.shape))
     e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
-    result: Array = e / e.sum(axis=axis, keepdims=True)
-    return result
+    return e / e.sum(axis=axis, keepdims=True)
 
 
 @softmax.form

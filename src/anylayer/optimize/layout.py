@@ -74,8 +74,7 @@ class LayoutPropagation(NewGraph):
         views = self.operands = [None if v is None else self.view(v) for v in o.inputs]
         if o.op not in ("Transpose", "Reshape") and not any(v is not None and v.moves_axes for v in views):
             return None
-        views_of_outputs: list[View] | None = rules[0].apply(self, o)
-        return views_of_outputs
+        return rules[0].apply(self, o)
 
     def _copy(self, o: Op) -> None:
         inputs = [None if v is None else self.value(v) for v in o.inputs]

@@ -22,8 +22,7 @@ MessageClass = type[Message]
 
 def new_message(name: str) -> MessageClass:
     """Return a message without fields. `name` includes the outer messages ("A.B")."""
-    cls: MessageClass = type(name.rpartition(".")[2], (Message,), {"__qualname__": name})
-    return cls
+    return type(name.rpartition(".")[2], (Message,), {"__qualname__": name})
 
 
 def name_of(kind: Any) -> str:

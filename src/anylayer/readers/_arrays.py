@@ -19,5 +19,4 @@ def to_float32(values: ArrayLike) -> Array:
 
 def bfloat16_to_float32(bits: Array) -> Array:
     """Return bfloat16 values, given as uint16, as float32. The conversion is exact."""
-    wide: Array = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return wide
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

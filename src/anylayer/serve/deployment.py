@@ -79,8 +79,7 @@ class Replica:
 async def statistics_of(model: str) -> Sequence[Statistics]:
     """Return the statistics of the processes that serve a model."""
     handle = serve().get_deployment_handle(Replica.__name__, model)
-    processes: Sequence[Statistics] = await handle.broadcast("statistics").results_async()
-    return processes
+    return await handle.broadcast("statistics").results_async()
 
 
 class Root:
@@ -276,8 +275,7 @@ class Front:
         scope["headers"] = request.scope["headers"]
         for attempt in range(ATTEMPTS):
             try:
-                response: Response = await self._replicas.answer.remote(scope, body)
-                return response
+                return await self._replicas.answer.remote(scope, body)
             except self._busy:
                 return failure(503, "too many requests wait for this network")
             except self._ended:
@@ -286,5 +284,4 @@ class Front:
 
     async def describe(self) -> dict[str, Any]:
         """Return what the network measured."""
-        description: dict[str, Any] = await self._replicas.describe.remote()
-        return description
+        return await self._replicas.describe.remote()

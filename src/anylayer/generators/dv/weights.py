@@ -147,8 +147,7 @@ def _first_centers(values: Array) -> Array:
     """
     counts, edges = np.histogram(values, _BINS)
     share = np.concatenate([[0.0], np.cumsum(np.cbrt(counts))])
-    centers: Array = np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
-    return centers
+    return np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
 
 
 def nearest(table: Array, weights: Array) -> Array:

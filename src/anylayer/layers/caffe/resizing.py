@@ -201,24 +201,21 @@ class Resample(Layer):
         filter_ = _cubic if self.type == "CUBIC" else _triangle
         weights: Array = np.where(near, scale * filter_(np.abs(scale * away)), np.float32(0))
         total = weights.sum(axis=1, keepdims=True, dtype=np.float32)
-        spread: Array = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
-        return spread
+        return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
 
     def setup(self) -> None:
         need(self.type != "AREA", "type AREA is not defined by the reference; NEAREST, LINEAR and CUBIC are")
 
 
 def _triangle(away: Array) -> Array:
-    weights: Array = np.maximum(np.float32(1) - away, np.float32(0))
-    return weights
+    return np.maximum(np.float32(1) - away, np.float32(0))
 
 
 def _cubic(away: Array) -> Array:
     x = away
     inner = x * x * (np.float32(1.5) * x - np.float32(2.5)) + np.float32(1)
     outer = x * (x * (np.float32(-0.5) * x + np.float32(2.5)) - np.float32(4)) + np.float32(2)
-    weights: Array = np.where(x <= 1, inner, np.where(x < 2, outer, np.float32(0)))
-    return weights
+    return np.where(x <= 1, inner, np.where(x < 2, outer, np.float32(0)))
 
 
 @layer("Accum")

@@ -72,8 +72,7 @@ class DarknetLayer(Layer):
 
 def _gelu(x: Array) -> Array:
     inner = np.float32(0.797885) * x + np.float32(0.035677) * x * x * x
-    y: Array = np.float32(0.5) * x * (_one + np.tanh(inner))
-    return y
+    return np.float32(0.5) * x * (_one + np.tanh(inner))
 
 
 def _stair(x: Array) -> Array:
@@ -83,8 +82,7 @@ def _stair(x: Array) -> Array:
 
 def _shares(x: Array, values: Array) -> Array:
     """Return values (N, C, ...), divided by their sum over the channels plus 1e-4."""
-    y: Array = values / (values.sum(axis=1, keepdims=True) + np.float32(1e-4))
-    return y
+    return values / (values.sum(axis=1, keepdims=True) + np.float32(1e-4))
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {

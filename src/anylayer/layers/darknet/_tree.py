@@ -48,8 +48,7 @@ def scores_of_best(x: Array, parents: Sequence[int], threshold: float) -> Array:
 
 def _is_first_maximum(x: Array) -> Array:
     """Return 1 for the first maximum along the last axis, and 0 for other elements."""
-    y: Array = (np.argmax(x, axis=-1)[..., None] == np.arange(x.shape[-1])).astype(x.dtype)
-    return y
+    return (np.argmax(x, axis=-1)[..., None] == np.arange(x.shape[-1])).astype(x.dtype)
 
 
 def _by_groups(x: Array, parents: Sequence[int], function: Function) -> Array:
@@ -67,5 +66,4 @@ def _by_groups(x: Array, parents: Sequence[int], function: Function) -> Array:
         members = starts[sizes == size][:, None] + np.arange(size)
         parts.append(function(x[..., members]).reshape(*x.shape[:-1], members.size))
         order.append(members.ravel())
-    y: Array = np.concatenate(parts, axis=-1)[..., np.argsort(np.concatenate(order))]
-    return y
+    return np.concatenate(parts, axis=-1)[..., np.argsort(np.concatenate(order))]

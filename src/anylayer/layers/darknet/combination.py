@@ -85,8 +85,7 @@ class Shortcut(DarknetLayer):
         need(kind != "none", f"weights_type={self.weights_type} needs weights_normalization, relu or softmax")
         softmax = kind == "softmax"
         parts = np.exp(weights - weights.max(axis=0, keepdims=True)) if softmax else np.maximum(weights, 0)
-        shares: Array = parts / (parts.sum(axis=0, keepdims=True) + np.float32(1e-4))
-        return shares
+        return parts / (parts.sum(axis=0, keepdims=True) + np.float32(1e-4))
 
 
 def _with_channels(x: Array, count: int) -> Array:

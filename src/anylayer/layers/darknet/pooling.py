@@ -33,8 +33,7 @@ class Pool(DarknetLayer):
         padding = self.padding if self.has("padding") else self.size - 1
         before, after = padding // 2, padding - padding // 2
         strides = (self.stride_y or self.stride, self.stride_x or self.stride)
-        y: Array = self.function(x, self.size, strides=strides, pads=(before, before, after, after))
-        return y
+        return self.function(x, self.size, strides=strides, pads=(before, before, after, after))
 
 
 @layer("max")
@@ -74,8 +73,7 @@ class AvgPool(DarknetLayer):
 
     def forward(self, x: Array) -> Array:
         plane_of(x)
-        y: Array = x.mean(axis=(2, 3), keepdims=True)
-        return y
+        return x.mean(axis=(2, 3), keepdims=True)
 
 
 @layer("crop")

@@ -83,8 +83,7 @@ class KerasLayer(Layer):
         need(definitions, f"wraps a {kind}, which is not supported in a wrapper")
         blobs = self._blobs[first:] if count is None else self._blobs[first : first + count]
         node = Node(self.name, kind, [""], [""], {"config": config}, list(blobs))
-        layer: KerasLayer = inner_layer(definitions[0], node, self.dialect)
-        return layer
+        return inner_layer(definitions[0], node, self.dialect)
 
     def adopt(self, layer: KerasLayer, first: int) -> None:
         """Count the weights that an inner layer has requested as this layer's weights from `first` on."""

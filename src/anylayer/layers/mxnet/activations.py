@@ -34,15 +34,13 @@ def _leaky_relu(
         "elu": lambda x: ops.elu(x, slope), "selu": of_tensorflow("Selu"), "gelu": lambda x: ops.gelu(x),
     }  # fmt: skip
     if act_type in others:
-        y: Array = others[act_type](x)
-        return y
+        return others[act_type](x)
     return ops.leaky_relu(x, slope if act_type == "leaky" else (lower_bound + upper_bound) / 2)
 
 
 def _softmax(what: str, function: Function) -> OperatorType:
     def compute(x: Array, axis: int, temperature: float) -> Array:
-        y: Array = function(x if temperature == 1 else x / x.dtype.type(temperature), axis=axis)
-        return y
+        return function(x if temperature == 1 else x / x.dtype.type(temperature), axis=axis)
 
     return row(f"Compute {what} over an axis, after x is divided by temperature.", compute, "nn/softmax.cc",
         body={"neutral": {"use_length": False, "dtype": None}}, axis=attribute("int32", -1),

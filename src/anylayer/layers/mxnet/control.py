@@ -92,8 +92,7 @@ class WhileLoop(_Control):
 
         def goes_on(states: Sequence[Array], others: Sequence[Array]) -> Array:
             (condition,) = self.inside(cond, (), inputs_of(states, others))
-            is_true: Array = (condition != 0).reshape(())
-            return is_true
+            return (condition != 0).reshape(())
 
         def step(inputs: Sequence[Array]) -> list[Array]:
             number, _, *states = inputs[: 2 + len(changing)]

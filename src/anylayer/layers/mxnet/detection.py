@@ -45,8 +45,7 @@ def _priors(
 def _gather(table: Array, index: Array) -> Array:
     """Return rows of each image: (N, K, W) for a table (N, P, W) and indices (N, K)."""
     n, p, width = table.shape
-    rows: Array = table.reshape(n * p, width)[np.arange(n)[:, None] * p + index]
-    return rows
+    return table.reshape(n * p, width)[np.arange(n)[:, None] * p + index]
 
 
 def _corners(boxes: Array) -> Array:
@@ -146,8 +145,7 @@ def _box_iou(a: Array, b: Array, format: str) -> Array:
     for x in (a, b):
         need(len(x.shape) >= 2 and x.shape[-1] == 4, f"takes boxes (..., 4), got shape {tuple(x.shape)}")
     first, second = (_corners(x) if format == "center" else x for x in (a.reshape(-1, 1, 4), b.reshape(1, -1, 4)))
-    iou: Array = overlaps(first, second).reshape(*a.shape[:-1], *b.shape[:-1])
-    return iou
+    return overlaps(first, second).reshape(*a.shape[:-1], *b.shape[:-1])
 
 
 def _box_decode(x: Array, anchors: Array, clip: float, format: str, **std: float) -> Array:

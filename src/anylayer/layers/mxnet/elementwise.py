@@ -21,12 +21,7 @@ def _need_one_type(self: Layer, *xs: Array) -> None:
 
 def _as_inputs(function: Function) -> Function:
     """Return a function of two arrays with results in their dtype, such as 1.0 for true."""
-
-    def compute(a: Array, b: Array) -> Array:
-        y: Array = function(a, b).astype(a.dtype)
-        return y
-
-    return compute
+    return lambda a, b: function(a, b).astype(a.dtype)
 
 
 def _remainder(a: Array, b: Array) -> Array:
@@ -67,8 +62,7 @@ def _of_number(what: str, function: Function, is_reversed: bool = False) -> Oper
         fits = x.dtype.kind == "f" or scalar == int(scalar)
         need(fits, f"scalar={scalar} with an array of {x.dtype} is not supported")
         number = np.asarray(scalar).astype(x.dtype)
-        y: Array = compute(number, x) if is_reversed else compute(x, number)
-        return y
+        return compute(number, x) if is_reversed else compute(x, number)
 
     source = "tensor/elemwise_binary_scalar_op_basic.cc"
     what = f"Compute {what} for a number b, the attribute scalar."
@@ -115,8 +109,7 @@ operators(
 
 def _smooth_l1(x: Array, scalar: float) -> Array:
     square, size, half = x.dtype.type(scalar * scalar), np.abs(x), x.dtype.type(0.5)
-    y: Array = np.where(size < 1 / square, half * square * x * x, size - half / square)
-    return y
+    return np.where(size < 1 / square, half * square * x * x, size - half / square)
 
 
 _FUNCTIONS = {

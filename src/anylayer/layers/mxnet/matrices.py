@@ -53,8 +53,7 @@ def _heads(x: Array, heads: int, count: int) -> list[Array]:
 
 
 def _scores(query: Array, key: Array) -> Array:
-    scores: Array = (query * query.dtype.type(1 / math.sqrt(query.shape[-1]))) @ key.transpose(0, 2, 1)
-    return scores
+    return (query * query.dtype.type(1 / math.sqrt(query.shape[-1]))) @ key.transpose(0, 2, 1)
 
 
 def _attend(x: Array, weights: Array, heads: int, count: int) -> Array:
@@ -63,8 +62,7 @@ def _attend(x: Array, weights: Array, heads: int, count: int) -> Array:
 
 
 def _gemm(a: Array, b: Array, c: Array, *, alpha: float, beta: float, **transposed: bool) -> Array:
-    y: Array = _matmul(a, b, alpha=alpha, **transposed) + c * c.dtype.type(beta)
-    return y
+    return _matmul(a, b, alpha=alpha, **transposed) + c * c.dtype.type(beta)
 
 
 _TRANSPOSED = {"transpose_a": FLAG, "transpose_b": FLAG}

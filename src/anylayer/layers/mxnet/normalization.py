@@ -50,8 +50,7 @@ _NORM_AXES: dict[str, Callable[[int], Sequence[int]]] = {
 def _l2_normalize(x: Array, eps: float, mode: str) -> Array:
     axes = tuple(_NORM_AXES[mode](len(x.shape)))
     need(len(x.shape) >= 2 and axes, f"mode {mode} does not take an input of shape {tuple(x.shape)}")
-    y: Array = x / np.sqrt(np.sum(x * x, axis=axes, keepdims=True) + x.dtype.type(eps))
-    return y
+    return x / np.sqrt(np.sum(x * x, axis=axes, keepdims=True) + x.dtype.type(eps))
 
 
 def _lrn(x: Array, nsize: int, alpha: float, beta: float, knorm: float) -> Array:

@@ -6,7 +6,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -60,8 +60,7 @@ def _of_two(name: str) -> OperatorType:
     what, function = _ALL[name]
 
     def compute(a: Array, b: Array) -> Array:
-        y: Array = function(*_common(*(map(_real, (a, b)) if name in _OF_REALS else (a, b))))
-        return y
+        return function(*_common(*(map(_real, (a, b)) if name in _OF_REALS else (a, b))))
 
     return computes(what, compute)
 
@@ -78,8 +77,7 @@ def _of_number(name: str, is_reversed: bool = False) -> OperatorType:
         elif x.dtype.kind == "b":
             x = x.astype(np.int64)
         number = np.asarray(scalar).astype(x.dtype)
-        y: Array = function(number, x) if is_reversed else function(x, number)
-        return y
+        return function(number, x) if is_reversed else function(x, number)
 
     return row(f"Compute {what}, where {'a' if is_reversed else 'b'} is the number scalar.", compute,
         scalar=attribute("double"), is_int=attribute("bool", True))  # fmt: skip
@@ -91,8 +89,7 @@ def _of_floats(name: str) -> OperatorType:
 
     def compute(x: Array) -> Array:
         need(x.dtype.kind == "f", f"an array of {x.dtype} is not supported")
-        y: Array = function(x)
-        return y
+        return function(x)
 
     return computes(f"numpy.{name}", compute)
 
@@ -125,33 +122,23 @@ operators(
 
 def _sum(x: Array, axis: Axes, keepdims: bool, dtype: str | None) -> Array:
     x = x.astype(dtype or (np.int64 if x.dtype.kind == "b" else x.dtype))
-    y: Array = total(x, axis=over(x, axis), keepdims=keepdims)
-    return y
+    return total(x, axis=over(x, axis), keepdims=keepdims)
 
 
 def _mean(x: Array, axis: Axes, keepdims: bool, dtype: str | None) -> Array:
     x = x.astype(dtype) if dtype else _real(x)
-    y: Array = np.mean(x, axis=over(x, axis), keepdims=keepdims)
-    return y
+    return np.mean(x, axis=over(x, axis), keepdims=keepdims)
 
 
-def _deviation(function: Function) -> Callable[..., Array]:
-    def compute(x: Array, axis: Axes, ddof: int, keepdims: bool) -> Array:
-        y: Array = function(_real(x), axis=over(x, axis), ddof=ddof, keepdims=keepdims)
-        return y
-
-    return compute
+def _deviation(function: Function) -> Function:
+    return lambda x, axis, ddof, keepdims: function(_real(x), axis=over(x, axis), ddof=ddof, keepdims=keepdims)
 
 
-def _reduce(function: Function) -> Callable[..., Array]:
-    def compute(x: Array, axis: Axes, keepdims: bool) -> Array:
-        y: Array = function(x, axis=over(x, axis), keepdims=keepdims)
-        return y
-
-    return compute
+def _reduce(function: Function) -> Function:
+    return lambda x, axis, keepdims: function(x, axis=over(x, axis), keepdims=keepdims)
 
 
-def _index(function: Function) -> Callable[..., Array]:
+def _index(function: Function) -> Function:
     def compute(x: Array, axis: int | None, keepdims: bool) -> Array:
         flat, at = along(x, axis)
         y: Array = function(flat, axis=at, keepdims=keepdims).astype(np.int64)
@@ -162,16 +149,14 @@ def _index(function: Function) -> Callable[..., Array]:
 
 def _cumulative_sum(x: Array, axis: int | None, dtype: str | None) -> Array:
     flat, at = along(x, axis)
-    y: Array = np.cumsum(flat, axis=at, dtype=dtype or x.dtype)
-    return y
+    return np.cumsum(flat, axis=at, dtype=dtype or x.dtype)
 
 
 def _average(x: Array, weights: Array | None = None, *, axis: Axes, weighted: bool) -> Array:
     need(weighted == (weights is not None), f"weighted={weighted} does not fit the number of inputs")
     axes = over(x, axis)
     need(weights is None or len(axes) == 1, f"weights need one axis, got {axes}")
-    y: Array = np.average(x, axis=axes if weights is None else axes[0], weights=weights)
-    return y
+    return np.average(x, axis=axes if weights is None else axes[0], weights=weights)
 
 
 _OVER = {"axis": ANY, "keepdims": FLAG}

@@ -41,20 +41,17 @@ def _largest(low: Array, high: Array) -> Array:
 def _step(x: Array, low: Array, high: Array, scales: Scales = _SCALES) -> Array:
     """Return the real number that 1 of a quantized array stands for."""
     need(x.dtype.name in scales, f"an array of {x.dtype} is not quantized; expected int8 or uint8")
-    step: Array = _largest(low, high) / scales[x.dtype.name]
-    return step
+    return _largest(low, high) / scales[x.dtype.name]
 
 
 def _real(x: Array, low: Array, high: Array) -> Array:
-    y: Array = x.astype(np.float32) * _step(x, low, high)
-    return y
+    return x.astype(np.float32) * _step(x, low, high)
 
 
 def _saturate(x: Array, dtype: str) -> Array:
     """Return real numbers as the nearest numbers of a dtype."""
     low, high = _LIMITS[dtype]
-    y: Array = np.clip(np.rint(x), np.float32(low), np.float32(high)).astype(dtype)
-    return y
+    return np.clip(np.rint(x), np.float32(low), np.float32(high)).astype(dtype)
 
 
 def _kind(out_type: str, low: float | None) -> str:

@@ -40,8 +40,7 @@ def _reduction(what: str, function: Function) -> OperatorType:
 
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     need(x.dtype.kind == "f", f"the mean of {x.dtype} is not supported")
-    y: Array = np.mean(x, axis=axis, keepdims=keepdims)
-    return y
+    return np.mean(x, axis=axis, keepdims=keepdims)
 
 
 def _moments(x: Array, axes: Axes, keepdims: bool) -> list[Array]:

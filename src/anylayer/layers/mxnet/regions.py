@@ -72,8 +72,7 @@ class MultiProposal(MXNetLayer):
     def decode(self, anchor: Array, deltas: Array, info: Array) -> Array:
         """Return boxes (N, P, 4) for anchors (P, 4), deltas (N, P, 4) and images (N, 1, 3)."""
         regions = anchor + deltas if self.iou_loss else move(anchor, deltas) - _ENDS
-        boxes: Array = np.maximum(np.minimum(regions, info[..., [1, 0, 1, 0]] - np.float32(1)), np.float32(0))
-        return boxes
+        return np.maximum(np.minimum(regions, info[..., [1, 0, 1, 0]] - np.float32(1)), np.float32(0))
 
     def best(self, regions: Array, score: Array) -> list[Array]:
         """Return the regions with their images, and their scores, of boxes (N, P, 4) with scores (N, P)."""
@@ -119,8 +118,7 @@ def _roi_align(
     need(c % bins == 0, f"position_sensitive needs a multiple of {bins} channels (pooled_size), got {c}")
     same_bin = np.arange(bins)[:, None] == np.arange(bins)
     every = np.where(same_bin, y.reshape(r, c // bins, bins, bins), np.float32(0))
-    result: Array = every.sum(axis=-1).reshape(r, c // bins, h, w)
-    return result
+    return every.sum(axis=-1).reshape(r, c // bins, h, w)
 
 
 def _sensitive(

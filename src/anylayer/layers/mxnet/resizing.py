@@ -78,8 +78,7 @@ def _crop(
 
 def _to_tensor(x: Array) -> Array:
     need(len(x.shape) in (3, 4), f"takes images (H, W, C) or (N, H, W, C), got shape {tuple(x.shape)}")
-    y: Array = np.moveaxis(x, -1, -3).astype(np.float32) / np.float32(255)
-    return y
+    return np.moveaxis(x, -1, -3).astype(np.float32) / np.float32(255)
 
 
 def _normalize(x: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
@@ -87,16 +86,14 @@ def _normalize(x: Array, mean: Sequence[float], std: Sequence[float]) -> Array:
     counts = (1, x.shape[-3])
     need(len(mean) in counts and len(std) in counts, f"mean and std must be 1 or {counts[1]} numbers each")
     a, b = (np.array(values, x.dtype).reshape(-1, 1, 1) for values in (mean, std))
-    y: Array = (x - a) / b
-    return y
+    return (x - a) / b
 
 
 def _crop_image(image: Array, *, x: int, y: int, width: int, height: int) -> Array:
     h, w = image.shape[-3:-1]
     fits = min(x, y) >= 0 < min(width, height) and x + width <= w and y + height <= h
     need(fits, f"crops {height} x {width} pixels at {y}, {x} of {h} x {w}")
-    part: Array = image[..., y : y + height, x : x + width, :]
-    return part
+    return image[..., y : y + height, x : x + width, :]
 
 
 _PAIR, _ONE = attribute("int32", (0, 0), repeated=True), attribute("int32", 1)

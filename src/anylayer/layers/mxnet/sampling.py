@@ -29,8 +29,7 @@ def _affine_grid(theta: Array, size: Sequence[int]) -> Array:
     h, w = size
     by_x, by_y, shift = (theta.reshape(-1, 2, 3, 1, 1)[:, :, i] for i in range(3))
     x, y = (np.arange(n, dtype=np.float32) * (_two / np.float32(n - 1)) - _one for n in (w, h))
-    points: Array = by_x * x + by_y * y[:, None] + shift
-    return points
+    return by_x * x + by_y * y[:, None] + shift
 
 
 def _grid_generator(x: Array, transform_type: str, target_shape: Sequence[int]) -> Array:

@@ -78,8 +78,7 @@ def _key(x: Array, begin: Limits, end: Limits, step: Limits) -> tuple[slice, ...
 
 
 def _slice_axis(x: Array, axis: int, begin: int, end: int | None) -> Array:
-    y: Array = x[(slice(None),) * axis_of(axis, len(x.shape)) + (slice(begin, end),)]
-    return y
+    return x[(slice(None),) * axis_of(axis, len(x.shape)) + (slice(begin, end),)]
 
 
 def _slice_like(x: Array, like: Array, axes: Sequence[int]) -> Array:
@@ -87,8 +86,7 @@ def _slice_like(x: Array, like: Array, axes: Sequence[int]) -> Array:
     for axis in over:
         fits = axis < len(like.shape) and like.shape[axis] <= x.shape[axis]
         need(fits, f"axis {axis} of {tuple(x.shape)} is shorter than that of {tuple(like.shape)}")
-    y: Array = x[tuple(slice(0, like.shape[i]) if i in over else slice(None) for i in range(len(x.shape)))]
-    return y
+    return x[tuple(slice(0, like.shape[i]) if i in over else slice(None) for i in range(len(x.shape)))]
 
 
 def _parts(x: Array, *, num_outputs: int, axis: int, squeeze_axis: bool, outputs: int) -> list[Array]:
@@ -140,8 +138,7 @@ def _arange(*, start: float, stop: float | None, step: float, repeat: int, dtype
     count = count_in_range(first, end, step, "step")
     need_sizes((count, repeat))
     numbers = np.repeat(np.arange(count), repeat).astype(dtype)
-    result: Array = numbers * np.dtype(dtype).type(step) + np.dtype(dtype).type(first)
-    return result
+    return numbers * np.dtype(dtype).type(step) + np.dtype(dtype).type(first)
 
 
 def _diag(x: Array, k: int, axis1: int, axis2: int) -> Array:

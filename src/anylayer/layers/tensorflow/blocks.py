@@ -19,11 +19,9 @@ from anylayer.network import Function
 
 def _by(function: Function) -> Function:
     """Return a function of images in any layout, from one of images (N, C, H, W)."""
-
-    def move(x: Array, block_size: int, data_format: str) -> Any:
-        return restored(function(channels_first(x, data_format), block_size), data_format)
-
-    return move
+    return lambda x, block_size, data_format: restored(
+        function(channels_first(x, data_format), block_size), data_format
+    )
 
 
 def _patches(x: Array, ksizes: Any, strides: Any, rates: Any, padding: str) -> Array:

@@ -53,8 +53,7 @@ class TFLiteLayer(Layer):
     @property
     def dtypes(self) -> list[str]:
         """The dtypes that the file states for the outputs."""
-        dtypes: list[str] = self.settings.get("dtypes", ["float32"])
-        return dtypes
+        return self.settings.get("dtypes", ["float32"])
 
     def _steps_of(self, index: int) -> Steps | None:
         steps: list[Steps | None] = self.settings.get("steps", [[]])[0]

@@ -62,8 +62,7 @@ def _to_reals(x: Array | None, steps: Steps | None) -> Array | None:
     scale, zero, axis = steps
     if x.dtype == np.int64:  # a bias beside activations of int16
         return x.astype(np.float32) * scale
-    y: Array = ops.dequantize_linear(x, scale, zero, axis=axis)
-    return y
+    return ops.dequantize_linear(x, scale, zero, axis=axis)
 
 
 def _to_integers(y: Array, steps: Steps | None, dtype: str) -> Array:
@@ -81,8 +80,7 @@ def comparison(function: Function) -> Function:
 
     def compare(a: Array, b: Array, *, input_steps: Steps | None) -> Array:
         both = [np.rint(x * np.float32(256)) for x in (a, b)] if input_steps else [a, b]
-        y: Array = function(*both)
-        return y
+        return function(*both)
 
     return compare
 
@@ -101,8 +99,7 @@ def round_rows(x: Array, axes: int | tuple[int, ...], asymmetric: bool) -> Array
         low, scale = zero, np.abs(x).max(axis=axes, keepdims=True) / np.float32(127)
     scale = np.where(scale == 0, np.float32(1), scale)
     offset = np.rint(low / scale)
-    y: Array = (np.rint(x / scale - offset) + offset) * scale
-    return y
+    return (np.rint(x / scale - offset) + offset) * scale
 
 
 def bilinear(function: Function) -> Function:
@@ -137,8 +134,7 @@ def _weights(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
     high = np.minimum(np.maximum((place + 1023) // 1024, 0), old - 1)
     share = (place - 1024 * low).astype(np.float32) / np.float32(1024)
     cells = np.arange(old)
-    y: Array = (cells == low[:, None]) * (1 - share)[:, None] + (cells == high[:, None]) * share[:, None]
-    return y
+    return (cells == low[:, None]) * (1 - share)[:, None] + (cells == high[:, None]) * share[:, None]
 
 
 def in_16_bits(by_table: Function) -> Function:
@@ -162,8 +158,7 @@ def _interpolate(table: Array, place: Array, size: int) -> Array:
     """Return the values of a table, interpolated at whole steps, of which there are `size` between two values."""
     index = np.floor(place / np.float32(size))
     low, high = (ops.gather(table.astype(np.float32), index.astype(np.int32) + i) for i in (0, 1))
-    y: Array = low + (high - low) * (place - index * np.float32(size)) / np.float32(size)
-    return y
+    return low + (high - low) * (place - index * np.float32(size)) / np.float32(size)
 
 
 def sigmoid_by_table(x: Array, scale: float, size: int = 512) -> Array:
@@ -197,5 +192,4 @@ def softmax_by_table(x: Array, scale: float, beta: float) -> Array:
     table = np.minimum(np.append(whole[:-1] - round_half_away(errors / 2), whole[-1]), 32767)
     steps = np.rint((x - x.max(axis=-1, keepdims=True)) * np.float32(beta * 6553.5)) + np.float32(65535)
     y = np.rint(_interpolate(table, np.maximum(steps, np.float32(0)), 128))
-    z: Array = y / y.sum(axis=-1, keepdims=True)
-    return z
+    return y / y.sum(axis=-1, keepdims=True)

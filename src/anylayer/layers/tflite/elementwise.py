@@ -42,8 +42,7 @@ def _to_float(x: Array) -> Array:
 
 def _bucketize(x: Array, boundaries: Sequence[float]) -> Array:
     reached = x[..., None] >= np.array([*boundaries], np.float32).astype(x.dtype)
-    y: Array = reached.sum(axis=-1).astype(np.int32)
-    return y
+    return reached.sum(axis=-1).astype(np.int32)
 
 
 operators(

@@ -67,8 +67,7 @@ def _unpool(x: Array, indices: Array, *, custom_options: bytes) -> Array:
     cells = np.arange(height * width, dtype=np.int32).reshape(1, 1, height, 1, width, 1)
     parts = (n, rows, 1, columns, 1, channels)
     wide = np.where(indices.astype(np.int32).reshape(parts) == cells, x.reshape(parts), np.float32(0))
-    y: Array = wide.reshape(n, rows * height, columns * width, channels)
-    return y
+    return wide.reshape(n, rows * height, columns * width, channels)
 
 
 def _affine(matrix: Array) -> Array:

@@ -70,8 +70,7 @@ class _Recurrent(TFLiteLayer):
         scale, zero, _ = outputs[0]
 
         def at_steps(x: Array) -> Array:
-            y: Array = ops.dequantize_linear(ops.quantize_linear(x, scale, zero), scale, zero)
-            return y
+            return ops.dequantize_linear(ops.quantize_linear(x, scale, zero), scale, zero)
 
         return _Rounding(lambda x: x, _in_16_bits(2**-12), _in_16_bits(2**-15), _in_16_bits(cell[0]), at_steps)
 
@@ -111,10 +110,9 @@ def _lstm(
         peep = None if peepholes[1] is None else np.concatenate([peepholes[i] for i in (0, 2, 1)])[None]
         names = ["Sigmoid", *[_NAMES[fused_activation_function]] * 2]
         size, direction = w[1].shape[0], _DIRECTIONS[back]
-        y: Array = ops.lstm(
+        return ops.lstm(
             x, weights, again, bias, peepholes=peep, hidden_size=size, direction=direction, activations=names
         )[0][:, 0]
-        return y
     how = gates, parts[15:17], fused_activation_function, (cell_clip, proj_clip), rounding
     return _scan(lambda x, h, c: _lstm_step(x, h, c, *how), x, back, r[1].shape[1], w[1].shape[0])
 
@@ -157,8 +155,7 @@ def _lstm_step(
         if norms[i] is not None:
             y = y - y.mean(axis=-1, keepdims=True)
             y = y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + _EPSILON) * norms[i] + b[i]
-        value: Array = rounded.gate(function(y))
-        return value
+        return rounded.gate(function(y))
 
     def clip(y: Array, limit: float) -> Array:
         return np.clip(y, -limit, limit) if limit > 0 else y

@@ -36,17 +36,14 @@ def _fully_connected(
 
 
 def _batch_matmul(function: Function) -> Function:
-    def multiply(x: Array, y: Array, *, hybrid: Function, adj_x: bool, adj_y: bool) -> Array:
-        product: Array = function(hybrid(x, -2 if adj_x else -1), y, adj_x=adj_x, adj_y=adj_y)
-        return product
-
-    return multiply
+    return lambda x, y, *, hybrid, adj_x, adj_y: function(
+        hybrid(x, -2 if adj_x else -1), y, adj_x=adj_x, adj_y=adj_y
+    )
 
 
 def _mean(x: Array, axes: Array, keep_dims: bool) -> Array:
     need(x.dtype.kind == "f", f"the mean of {x.dtype} is not supported")
-    y: Array = of_tensorflow("Mean")(x, axes, keep_dims)
-    return y
+    return of_tensorflow("Mean")(x, axes, keep_dims)
 
 
 def _l2_normalize(x: Array, *, fused_activation_function: str) -> Array:

@@ -31,14 +31,12 @@ def _reshape(x: Array, shape: Array | None = None, *, new_shape: Sequence[int]) 
 
 def _pack(*xs: Array, values_count: int, axis: int) -> Array:
     need(values_count == len(xs), f"values_count is {values_count}, but there are {len(xs)} inputs")
-    y: Array = of_tensorflow("Pack")(*xs, axis=axis)
-    return y
+    return of_tensorflow("Pack")(*xs, axis=axis)
 
 
 def _strided_slice(x: Array, begin: Array, end: Array, strides: Array, offset: bool, **masks: int) -> Array:
     need(not offset, "offset is not supported")
-    y: Array = of_tensorflow("StridedSlice")(x, begin, end, strides, **masks)
-    return y
+    return of_tensorflow("StridedSlice")(x, begin, end, strides, **masks)
 
 
 def _split_v(x: Array, sizes: list[int], axis: Array, num_splits: int) -> list[Array]:
@@ -47,8 +45,7 @@ def _split_v(x: Array, sizes: list[int], axis: Array, num_splits: int) -> list[A
 
 
 def _pad(x: Array, paddings: Array, *, input_steps: Steps | None) -> Array:
-    y: Array = of_tensorflow("PadV2")(x, paddings, input_steps[1] if input_steps else 0)
-    return y
+    return of_tensorflow("PadV2")(x, paddings, input_steps[1] if input_steps else 0)
 
 
 operators(

@@ -41,8 +41,7 @@ def _convolve(
     if bias is not None:
         _need_bias(bias, w.shape[0], x)
     how = {"data_format": "NHWC", "padding": padding, **_steps(**steps)}
-    y: Array = _convolution(hybrid(x, (1, 2, 3)), w.transpose(1, 2, 3, 0), bias=bias, **how)
-    return y
+    return _convolution(hybrid(x, (1, 2, 3)), w.transpose(1, 2, 3, 0), bias=bias, **how)
 
 
 def _depthwise(
@@ -104,8 +103,7 @@ def _pooling(kind: str) -> Function:
             f"a window of {size} exceeds the limit of {_MAX_CELLS} cells",
         )
         ksize, strides = [1, filter_height, filter_width, 1], [1, stride_h, stride_w, 1]
-        y: Array = pool(x, ksize, strides, padding, explicit_paddings=(), data_format="NHWC")
-        return y
+        return pool(x, ksize, strides, padding, explicit_paddings=(), data_format="NHWC")
 
     return pool_images
 
@@ -124,8 +122,7 @@ def _average(x: Array, *, input_steps: Steps | None, **windows: object) -> Array
 
 
 def _l2_pooling(x: Array, **windows: object) -> Array:
-    y: Array = np.sqrt(_mean_pooling(x * x, **windows))
-    return y
+    return np.sqrt(_mean_pooling(x * x, **windows))
 
 
 _STRIDES = {"padding": attribute(Enum("SAME", "VALID")), "stride_h": _SIZE, "stride_w": _SIZE}

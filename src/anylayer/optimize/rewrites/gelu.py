@@ -81,8 +81,7 @@ def _polynomial(new: Rewriter, value: Value, x: Value, depth: int) -> Array | No
     if a is None or b is None:
         return None
     if o.op in ("Add", "Sub"):
-        total: Array = a + b if o.op == "Add" else a - b
-        return total
+        return a + b if o.op == "Add" else a - b
     if o.op == "Div":
         return a / b[0] if b[0] and not b[1:].any() else None
     product: Array = np.convolve(a, b)

@@ -268,5 +268,4 @@ def _padding_correction(windows: LegacyWindows, pads: list[int]) -> Array:
         inside = np.minimum(starts + k, n) - np.maximum(starts, 0)
         counted = np.minimum(starts + k, n + p) - starts
         factors.append(counted / np.maximum(inside, 1))
-    factor: Array = np.multiply.outer(*factors).astype(np.float32)
-    return factor
+    return np.multiply.outer(*factors).astype(np.float32)

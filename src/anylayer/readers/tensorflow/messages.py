@@ -63,8 +63,7 @@ class Record:
     def record(self, name: str) -> Record:
         """Return the message in a singular field, or an empty message if the field is absent."""
         kind: Any = self.message.fields[name].kind
-        inner: Record = self.last(name, Record(kind))
-        return inner
+        return self.last(name, Record(kind))
 
 
 # --------------------------------------------------------------------- binary

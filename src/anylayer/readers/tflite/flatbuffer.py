@@ -102,8 +102,7 @@ class FlatTable:
 
     def numbers(self, name: str, dtype: DTypeLike) -> list[int]:
         """Return a short vector of numbers."""
-        numbers: list[int] = self.buffer.take(self.view(name, dtype)).tolist()
-        return numbers
+        return self.buffer.take(self.view(name, dtype)).tolist()
 
     def text(self, name: str) -> str:
         """Return a text."""
