@@ -245,16 +245,15 @@ class Network:
     dtype of every value, in a format that has only one (Caffe: float32).
 
     `open` holds the shapes of inputs whose sizes the file leaves open, with None for each such size. Where only
-    the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs whose type is
-    None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or "NCHW"; NCHW
-    by default. `channel_orders` holds the order of channels of inputs whose file states it, "RGB" or "BGR".
-    `labels` holds the names of the classes of outputs whose file states them. `initial` holds the values of inputs
-    that may be left out: the state before the first run.
-    `fields` are the fields of a layer (layer.Field) that a schema given with the network (--proto)
-    declares, by name. `declared` holds the types that the file states for values of layers (ONNX: value_info;
-    OpenVINO: ports). They hold for the file's own input types. `sizes` checks the shapes of the inputs, where the
-    file states conditions on its open sizes. `weights_file` says what kind of file holds the weights of such
-    networks, for messages.
+    the first size (the batch) is open, `inputs` has 1 for it. `dtypes` holds the dtypes of inputs, also of those
+    whose type is None; float32 by default. `layouts` holds the order of axes of inputs that take images, "NHWC" or
+    "NCHW"; NCHW by default. `channel_orders` holds the order of channels of inputs whose file states it, "RGB" or
+    "BGR". `labels` holds the names of the classes of outputs whose file states them. `initial` holds the values of
+    inputs that may be left out: the state before the first run. `fields` are the fields of a layer (layer.Field)
+    that a schema given with the network (--proto) declares, by name. `declared` holds the types that the file
+    states for values of layers (ONNX: value_info; OpenVINO: ports). They hold for the file's own input types.
+    `sizes` checks the shapes of the inputs, where the file states conditions on its open sizes. `weights_file`
+    says what kind of file holds the weights of such networks, for messages.
     """
 
     name: str
@@ -289,6 +288,14 @@ class Network:
         """Return the dtype of an input, also of one whose type is None."""
         kind = self.inputs[name]
         return kind.dtype if kind is not None else self.dtypes.get(name, np.dtype(np.float32))
+
+    def add_input(self, name: str, sizes: Sequence[int | None] | None, dtype: Any) -> None:
+        """Add an input. `sizes` has None for each size that the file leaves open, and is None without a shape."""
+        self.inputs[name], self.dtypes[name] = None, np.dtype(dtype)
+        if sizes is not None and None in sizes:
+            self.open[name] = tuple(sizes)
+        if sizes is not None and None not in sizes[1:]:
+            self.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], dtype)
 
     def add_channel_orders(self, text: str) -> None:
         """Add the orders that a file's metadata state (see CHANNEL_ORDERS). Damaged text is ignored."""

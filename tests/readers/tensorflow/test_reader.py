@@ -63,6 +63,12 @@ def test_other_dynamic_sizes_stay_unknown(read: Any) -> None:
     assert unknown.open == {}
 
 
+def test_inputs_with_open_sizes_keep_their_dtype(read: Any) -> None:
+    network = read(graph(placeholder("x", -1, -1, dtype="int32"), node("y", "Neg", "x", T="int32"))).network
+    assert network.inputs == {"x": None}
+    assert network.input_dtype("x") == np.int32
+
+
 def test_nodes_are_sorted_in_computing_order(read: Any) -> None:
     net = read(graph(node("c", "Neg", "b"), node("b", "Abs", "a"), node("a", "Relu", "x", "^c2"), X))
     assert [n.name for n in net.network.nodes] == ["a", "b", "c"]

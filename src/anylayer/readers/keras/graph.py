@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Registry
-from anylayer.network import Array, DType, Network, Node, TensorType
+from anylayer.network import Array, DType, Network, Node
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
@@ -56,13 +56,9 @@ class _Building:
     `layers_of` those of a model's layers. `masks` maps a value to the mask that Keras passes on with it.
     """
 
-    source: str
+    network: Network
     user_types: frozenset[str]
-    nodes: list[Node] = field(default_factory=list)
-    inputs: dict[str, TensorType | None] = field(default_factory=dict)
-    open: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
-    blobs: dict[str, str] = field(default_factory=dict)
     formats: set[str] = field(default_factory=set)
     arrays_of: dict[int, tuple[WeightGroup, list[Array]]] = field(default_factory=dict)
     layers_of: dict[int, tuple[WeightGroup, dict[str, WeightGroup]]] = field(default_factory=dict)
@@ -91,8 +87,8 @@ class _Building:
 
     def is_picture(self, name: str) -> bool:
         """Return whether an input has the shape of channels-last pictures."""
-        type_ = self.inputs[name]
-        shape = self.open.get(name) or (type_.shape if type_ is not None else ())
+        type_ = self.network.inputs[name]
+        shape = self.network.open.get(name) or (type_.shape if type_ is not None else ())
         return len(shape) == 4 and shape[-1] in (1, 3, 4) and "channels_first" not in self.formats
 
 
@@ -116,29 +112,19 @@ def network_of(
         "functional model, or export it (model.export) and read the SavedModel or ONNX file",
         FileError,
     )
-    building = _Building(source, user_types)
+    network = Network(model.name, "keras", {}, [], {}, source=source, weights_file=".weights.h5")
+    network.dialect = "keras2" if version.startswith("2") else None
+    network.weights = "" if isinstance(weights, NoWeights) else source
+    building = _Building(network, user_types)
     with at(source):
-        outputs: dict[str, str] = {}
         counts: dict[str, int] = {}
         for name, value in _add_model(building, model, weights, "", None, 0):
-            outputs[unique(name, counts)] = value
-        need(outputs, "the model has no outputs", NetworkError)
-    for node in building.nodes:
+            network.outputs[unique(name, counts)] = value
+        need(network.outputs, "the model has no outputs", NetworkError)
+    for node in network.nodes:
         node.layout = building.layout
-    return Network(
-        name=model.name,
-        format="keras",
-        inputs=building.inputs,
-        nodes=building.nodes,
-        outputs=outputs,
-        blobs=building.blobs,
-        dialect="keras2" if version.startswith("2") else None,
-        source=source,
-        weights="" if isinstance(weights, NoWeights) else source,
-        weights_file=".weights.h5",
-        open=building.open,
-        layouts={name: "NHWC" for name in building.inputs if building.is_picture(name)},
-    )
+    network.layouts = {name: "NHWC" for name in network.inputs if building.is_picture(name)}
+    return network
 
 
 def _add_model(
@@ -299,7 +285,9 @@ class _AddingModel:
         if layer.is_model:
             return self._add_nested(layer, label, call)
         need(
-            len(building.nodes) < MAX_KERAS_NODES, f"the network has more than {MAX_KERAS_NODES} layers", FileError
+            len(building.network.nodes) < MAX_KERAS_NODES,
+            f"the network has more than {MAX_KERAS_NODES} layers",
+            FileError,
         )
         kind, name = self._node_type(layer), unique(label, building.names)
         cls = _class(kind) if self.passes_masks and kind not in building.user_types else None
@@ -315,9 +303,9 @@ class _AddingModel:
             outputs=[name, *(unique(f"{name}:{i}", building.names) for i in more)],
             params=_params(layer, call),
             blobs=list(building.arrays(self.weights.get(layer.name), layer.config)),
-            place=layer_place(name, layer.kind, building.source),
+            place=layer_place(name, layer.kind, building.network.source),
         )
-        building.nodes.append(node)
+        building.network.nodes.append(node)
         if makes or (mask and cls is not None and cls.masks):
             building.masks[name] = node.outputs[1] if makes else mask
         return node.outputs
@@ -336,7 +324,7 @@ class _AddingModel:
         weights = self.weights.get(layer.name, _NO_WEIGHTS)
         outputs = _add_model(self.building, layer, weights, f"{label}/", inputs, self.depth + 1)
         need(outputs, "the nested model has no outputs", NetworkError)
-        self.building.blobs.setdefault(label, outputs[0][1])
+        self.building.network.blobs.setdefault(label, outputs[0][1])
         return [value for _, value in outputs]
 
     def _add_per_step(self, layer: LayerConfig, inner: LayerConfig, label: str, call: LayerCall) -> list[str]:
@@ -350,9 +338,9 @@ class _AddingModel:
 
         def add_node(part: str, inputs: list[str]) -> str:
             name = unique(f"{label}/{part}", self.building.names)
-            place = layer_place(name, layer.kind, self.building.source)
+            place = layer_place(name, layer.kind, self.building.network.source)
             node = Node(name, f"{layer.kind}.{part}", inputs, [name], {"config": {}}, place=place)
-            self.building.nodes.append(node)
+            self.building.network.nodes.append(node)
             return name
 
         joined = add_node("join", inputs)
@@ -412,27 +400,12 @@ class _AddingModel:
         if not layer.is_input or not isinstance(dtype, str):
             dtype = "int32" if isinstance(dtype, str) and dtype.startswith("int") else "float32"
         with at(f"input '{name}'"):
-            self._set_input_type(name, shape, dtype)
+            is_list = isinstance(shape, list) and all(d is None or (type(d) is int and d > 0) for d in shape)
+            need(shape is None or is_list, f"a shape must be a list of sizes, got {shape!r}", FileError)
+            rule = f"dtype '{dtype}' is not supported; supported dtypes: {', '.join(_DTYPES)}"
+            need(dtype in _DTYPES, rule, FileError)
+            self.building.network.add_input(name, shape, _DTYPES[dtype])
         return name
-
-    def _set_input_type(self, name: str, shape: Any, dtype: str) -> None:
-        if shape is None:
-            self.building.inputs[name] = None
-            return
-        need(
-            isinstance(shape, list) and all(d is None or (type(d) is int and d > 0) for d in shape),
-            f"a shape must be a list of sizes, got {shape!r}",
-            FileError,
-        )
-        need(
-            dtype in _DTYPES,
-            f"dtype '{dtype}' is not supported; supported dtypes: {', '.join(_DTYPES)}",
-            FileError,
-        )
-        if None in shape:
-            self.building.open[name] = tuple(shape)
-        sizes = [1, *shape[1:]] if shape and shape[0] is None else shape
-        self.building.inputs[name] = None if None in sizes else TensorType.of(sizes, _DTYPES[dtype])
 
 
 def _output_counts(calls: Iterable[LayerCall], outputs: list[Ref]) -> dict[CallKey, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, some
 from anylayer.layer import Layer, Registry
-from anylayer.network import MAX_RANK, MAX_VALUES, Array, DType, Network, Node, Subgraph, TensorType
+from anylayer.network import MAX_RANK, MAX_VALUES, Array, DType, Network, Node, Subgraph
 from anylayer.readers._limits import MAX_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._values import other_texts
@@ -132,19 +132,15 @@ class _SymbolBuilder:
         if stated is not None and stated != -1:
             need(type(stated) is int and 0 <= stated < len(DTYPES), f"its dtype {stated} is not known", FileError)
             dtype = np.dtype(DTYPES[int(str(stated))])
-        self.network.dtypes[name] = dtype
-        self.network.inputs[name] = None
         shape = parse_attribute(hidden.get("__shape__", "None"))
         if shape is None:
+            self.network.add_input(name, None, dtype)
             return
         sizes = [d if d > 0 else None for d in shape if isinstance(d, int)] if isinstance(shape, list) else []
         fits = isinstance(shape, list) and len(shape) == len(sizes) <= MAX_RANK
         fits = fits and all(d is None or d <= MAX_VALUES for d in sizes)
         need(fits, f"its shape {str(shape)[:60]} is not supported", FileError)
-        if None in sizes:
-            self.network.open[name] = tuple(sizes)
-        if None not in sizes[1:]:
-            self.network.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], dtype)
+        self.network.add_input(name, sizes, dtype)
 
     def _operator(self, number: int, node: SymbolNode, outputs: int) -> None:
         kind, network = node.type, self.network

@@ -409,18 +409,13 @@ def _add_input(network: Network, name: str, info: onnx.ValueInfoProto) -> None:
         tensor = info.type.tensor_type
         dtype = tensor_dtype(tensor.elem_type) if kind else np.dtype(np.float32)
         if not kind or not tensor.HasField("shape"):
-            network.inputs[name], network.dtypes[name] = None, dtype
+            network.add_input(name, None, dtype)
             return
         sizes = tuple(
             int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
         )
         need(len(sizes) <= MAX_RANK, f"has {len(sizes)} axes; the limit is {MAX_RANK}", NetworkError)
-    if None in sizes:
-        network.open[name] = sizes
-    if None in sizes[1:]:
-        network.inputs[name], network.dtypes[name] = None, dtype
-    else:
-        network.inputs[name] = TensorType(tuple(1 if d is None else d for d in sizes), dtype)
+    network.add_input(name, sizes, dtype)
 
 
 def _declare(network: Network, name: str, info: onnx.ValueInfoProto) -> None:

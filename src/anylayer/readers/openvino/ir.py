@@ -156,14 +156,7 @@ def _input(reading: _IRReading, layer: IrLayer) -> None:
     need(not layer.inputs, f"an input layer has {plural(len(layer.inputs), 'input')}, expected none", NetworkError)
     name = layer.outputs[0].value
     shape = shape_of(layer.data.get("shape", ""))
-    dtype = dtype_of(layer.data.get("element_type", ""))
-    open_ = [i for i, d in enumerate(shape) if d is None]
-    sizes = tuple(1 if d is None else d for d in shape)
-    reading.network.inputs[name] = TensorType(sizes, dtype) if open_ in ([], [0]) else None
-    if open_:
-        reading.network.open[name] = shape
-    if reading.network.inputs[name] is None:
-        reading.network.dtypes[name] = dtype
+    reading.network.add_input(name, shape, dtype_of(layer.data.get("element_type", "")))
     if _layout(layer) == "NHWC" and len(shape) == 4:
         reading.network.layouts[name] = "NHWC"
 

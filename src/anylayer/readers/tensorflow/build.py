@@ -218,16 +218,16 @@ class _NetworkBuilder:
         for node in nodes:
             for text in node.inputs:
                 self._mark_read(text)
-        self.inputs: dict[str, TensorType | None] = {}
-        self.open: dict[str, tuple[int | None, ...]] = {}
-        self.layouts: dict[str, str] = {}
-        self.declared: dict[str, TensorType] = {}
+        file = graph.file
+        name = file.rpartition("/")[2]
+        weights, notes = graph.weights, graph.notes
+        self.built = Network(name, "tensorflow", {}, [], {}, source=file, weights=weights, notes=notes)
 
     def network(self, outputs: Mapping[str, str]) -> Network:
         """Return the network with the given outputs, which map public names to values."""
         for value in outputs.values():
             self._mark_read(value)
-        network_nodes = []
+        network_nodes, network = [], self.built
         for node in self.nodes:
             with at(node.place(self.graph.file)):
                 if node.name in self.graph.values:
@@ -236,19 +236,9 @@ class _NetworkBuilder:
                     self._input(node)
                 else:
                     network_nodes.append(self._node(node))
-        return Network(
-            name=self.graph.file.rpartition("/")[2],
-            format="tensorflow",
-            inputs=self.inputs,
-            nodes=_still_used(network_nodes, outputs.values(), self.renamed),
-            outputs={public: self._value(value) for public, value in outputs.items()},
-            source=self.graph.file,
-            weights=self.graph.weights,
-            notes=self.graph.notes,
-            open=self.open,
-            layouts=self.layouts,
-            declared=self.declared,
-        )
+        network.nodes = _still_used(network_nodes, outputs.values(), self.renamed)
+        network.outputs = {public: self._value(value) for public, value in outputs.items()}
+        return network
 
     def _mark_read(self, text: str) -> None:
         name, index = parse_name(text)
@@ -271,9 +261,9 @@ class _NetworkBuilder:
         )
         name = self._value(node.name)
         sizes = node.attrs.get("shape")
-        self.inputs[name] = None
         stated = "_output_shapes" in node.attrs or dtype in ("bool", "int32", "int64")
         if not isinstance(sizes, list) or (not sizes and not stated):  # [] may also stand for an unknown shape
+            self.built.add_input(name, None, dtype)
             return
         for d in sizes:
             need(
@@ -281,12 +271,9 @@ class _NetworkBuilder:
                 f"its shape must be a list of sizes, got {shortened_text(sizes)}",
                 FileError,
             )
-        if None in sizes:
-            self.open[name] = tuple(sizes)
-        if None not in sizes[1:]:
-            self.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], np.dtype(dtype))
+        self.built.add_input(name, sizes, dtype)
         if len(sizes) == 4 and sizes[3] in (1, 3, 4):
-            self.layouts[name] = "NHWC"
+            self.built.layouts[name] = "NHWC"
 
     def _constant(self, node: GraphNode, array: Array) -> Node:
         return Node(
@@ -350,7 +337,7 @@ class _NetworkBuilder:
             dtype = "float32"
         for i, shape in enumerate(shapes if isinstance(shapes, list) else ()):
             if isinstance(shape, list) and all(type(d) is int for d in shape):
-                self.declared[self._value(tensor_name(node.name, i))] = TensorType.of(shape, dtype)
+                self.built.declared[self._value(tensor_name(node.name, i))] = TensorType.of(shape, dtype)
 
     def _blobs(self, node: GraphNode) -> tuple[list[str], list[Array]]:
         """Return the inputs and the blobs of a custom operation.

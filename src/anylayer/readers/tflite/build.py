@@ -294,12 +294,7 @@ class _Builder:
             self._need_new(tensor)
             need(tensor.dtype != "complex64", "complex inputs are not supported", NetworkError)
         sizes = tuple(None if d == -1 else d for d in tensor.signature)
-        network.inputs[name] = None
-        network.dtypes[name] = np.dtype(tensor.dtype)
-        if None in sizes:
-            network.open[name] = sizes
-        if None not in sizes[1:]:
-            network.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], np.dtype(tensor.dtype))
+        network.add_input(name, sizes, tensor.dtype)
         if len(sizes) == 4 and sizes[3] in (1, 3, 4):
             network.layouts[name] = "NHWC"
 
