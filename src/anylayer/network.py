@@ -98,12 +98,17 @@ _TRIED = 64
 """The number of example sizes of which one may fulfil the conditions of a file."""
 
 
+def is_channels_last(shape: Sequence[int | None]) -> bool:
+    """Return whether a shape is that of channels-last images, with 1, 3 or 4 channels."""
+    return len(shape) == 4 and shape[3] in (1, 3, 4)
+
+
 def _example(shape: tuple[int | None, ...] | None, is_batched: bool) -> tuple[int, ...]:
     """Return example sizes: on 4 axes those of an image, channels-last if the last one is 1, 3 or 4.
 
     is_batched: the file leaves the batch size open. A recurrent state has it on its second axis: (2, N, 128).
     """
-    if shape is None or (len(shape) == 4 and (shape[1] is not None or shape[3] not in (1, 3, 4))):
+    if shape is None or (len(shape) == 4 and (shape[1] is not None or not is_channels_last(shape))):
         usual: tuple[int, ...] = (1, 3, 224, 224)
     elif len(shape) == 4:
         usual = (1, 224, 224, 3)
@@ -289,13 +294,20 @@ class Network:
         kind = self.inputs[name]
         return kind.dtype if kind is not None else self.dtypes.get(name, np.dtype(np.float32))
 
-    def add_input(self, name: str, sizes: Sequence[int | None] | None, dtype: Any) -> None:
-        """Add an input. `sizes` has None for each size that the file leaves open, and is None without a shape."""
+    def add_input(
+        self, name: str, sizes: Sequence[int | None] | None, dtype: Any, channels_last: bool = False
+    ) -> None:
+        """Add an input. `sizes` has None for each size that the file leaves open, and is None without a shape.
+
+        channels_last: whether images are channels-last in the file's format.
+        """
         self.inputs[name], self.dtypes[name] = None, np.dtype(dtype)
         if sizes is not None and None in sizes:
             self.open[name] = tuple(sizes)
         if sizes is not None and None not in sizes[1:]:
             self.inputs[name] = TensorType.of([1 if d is None else d for d in sizes], dtype)
+        if sizes is not None and channels_last and is_channels_last(sizes):
+            self.layouts[name] = "NHWC"
 
     def add_channel_orders(self, text: str) -> None:
         """Add the orders that a file's metadata state (see CHANNEL_ORDERS). Damaged text is ignored."""

@@ -135,6 +135,20 @@ def reverse_sequences(x: Array, lengths: Array, batch: tuple[int, str], time: tu
     return np.moveaxis(ops.reverse_sequence(front, lengths, time_axis=1, batch_axis=0), (0, 1), axes)
 
 
+def decoded_labels(label: Array, is_emitted: Array, merge: bool) -> tuple[Array, Array]:
+    """Return the emitted labels of sequences (N, T), padded with -1 at their ends, and which steps emit them.
+
+    merge: whether a step that has the label of the step before emits nothing (CTC).
+    """
+    n, t = label.shape
+    if merge:
+        before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
+        is_emitted = is_emitted & (label != before)
+    step = np.sort(np.where(is_emitted, np.arange(t), t), axis=1)
+    emitted = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
+    return np.where(step < t, emitted, -1), is_emitted
+
+
 def total(x: Array, **how: Any) -> Any:
     """Return the sum over axes, in the dtype of `x`."""
     return np.sum(x, dtype=x.dtype, **how)

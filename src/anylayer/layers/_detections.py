@@ -74,6 +74,12 @@ def best_first(scores: Array, k: int) -> tuple[Array, Array]:
     return np.maximum(triples[:, 2], 0)[np.minimum(first + np.arange(k), n * k - 1)], number
 
 
+def corners(centre: Array, size: Array) -> Array:
+    """Return the starts and ends (..., 4) of boxes with these centers and sizes (..., 2)."""
+    half = size * size.dtype.type(0.5)
+    return np.concatenate([centre - half, centre + half], axis=-1)
+
+
 def for_overlap(boxes: Array, extra: float = 0.0) -> Array:
     """Return `boxes` (..., 4) in the form in which ops.nms computes Caffe's overlaps.
 

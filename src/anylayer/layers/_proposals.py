@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.errors import need, need_shape
-from anylayer.layers._detections import LOWEST, among_best, keep_best
+from anylayer.layers._detections import LOWEST, among_best, corners, keep_best
 from anylayer.network import Array
 
 
@@ -82,16 +82,15 @@ def anchors(
     Sides are rounded to integers before they are scaled: halves up (C++), or halves to even (NumPy). With
     `whole_area`, the squares of the widths are rounded down before.
     """
-    area, centre = np.float32(base_size**2), np.float32(0.5) * np.float32(base_size - 1)
-    corners = []
+    area, centre = np.float32(base_size**2), np.full(2, np.float32(0.5) * np.float32(base_size - 1))
+    regions = []
     for ratio in np.array(ratios, np.float32):
         square = np.floor(area / ratio) if whole_area else area / ratio
         width = _round(np.sqrt(square), half_even)
         height = _round(width * ratio, half_even)
         for scale in np.array(scales, np.float32):
-            half = np.float32(0.5) * (np.stack([width, height]) * scale - np.float32(1))
-            corners.append(np.concatenate([centre - half, centre + half]))
-    return np.stack(corners).astype(np.float32)
+            regions.append(corners(centre, np.stack([width, height]) * scale - np.float32(1)))
+    return np.stack(regions).astype(np.float32)
 
 
 def _round(side: Any, half_even: bool) -> Any:
@@ -125,8 +124,7 @@ def move(regions: Array, deltas: Array) -> Array:
     """Return regions (..., 4), whose ends are included, moved by `deltas` (..., 4): dx, dy, log w, log h."""
     start, sides = regions[..., :2], regions[..., 2:] - regions[..., :2] + np.float32(1)
     centre = deltas[..., :2] * sides + (start + np.float32(0.5) * sides)
-    half = np.float32(0.5) * (np.exp(deltas[..., 2:]) * sides)
-    return np.concatenate([centre - half, centre + half], axis=-1)
+    return corners(centre, np.exp(deltas[..., 2:]) * sides)
 
 
 def clip_regions(regions: Array, info: Array, beyond: float = 1.0) -> Array:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from anylayer.layer import Array, Layer, field, layer, need, samples
+from anylayer.layers._arrays import decoded_labels
 
 
 @layer("CTCGreedyDecoder")
@@ -47,12 +48,7 @@ class CTCGreedyDecoder(Layer):
         label = x.argmax(axis=2).T  # (N, T)
         ended = (going.reshape(t, n).T == 0) & (np.arange(t) > 0)
         within = ended.astype(np.int64).cumsum(axis=1) == 0
-        is_emitted = within & (label != blank)
-        if self.ctc_merge_repeated:
-            before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
-            is_emitted = is_emitted & (label != before)
-        step = np.sort(np.where(is_emitted, np.arange(t), t), axis=1)
-        emitted = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
-        sequences = np.where(step < t, emitted, -1).astype(np.float32).reshape(n, t, 1, 1)
+        labels, _ = decoded_labels(label, within & (label != blank), self.ctc_merge_repeated)
+        sequences = labels.astype(np.float32).reshape(n, t, 1, 1)
         scores = -np.where(within, x.max(axis=2).T, np.float32(0)).sum(axis=1)
         return [sequences, scores.reshape(n, 1, 1, 1)][: self.outputs]

@@ -16,6 +16,7 @@ from anylayer.layers._detections import (
     adaptive,
     among_best,
     below,
+    corners,
     decreasing_thresholds,
     for_overlap,
     keep_best,
@@ -24,7 +25,7 @@ from anylayer.layers._detections import (
     rows,
 )
 from anylayer.layers.caffe.prior_box import CODES
-from anylayer.layers.caffe.yolo_detection import YoloV2Layer, cells, corners, decode, suppress
+from anylayer.layers.caffe.yolo_detection import YoloV2Layer, cells, decode, suppress
 
 _MAX_THRESHOLDS = 64  # thresholds of one NMS
 
@@ -174,9 +175,7 @@ class SsdDetectionOutput(Layer):
         size = self.sides(start, end)
         if self.code_type == "CORNER_SIZE":
             return np.concatenate([start + low * size, end + high * size], axis=-1)
-        half = np.exp(high) * size * np.float32(0.5)
-        middle = low * size + self.centre(start, end)
-        return np.concatenate([middle - half, middle + half], axis=-1)
+        return corners(low * size + self.centre(start, end), np.exp(high) * size)
 
     @property
     def classes(self) -> Array:

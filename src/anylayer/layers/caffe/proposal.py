@@ -12,7 +12,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import LayerError, nearest
 from anylayer.layer import Array, Layer, field, layer, need, need_shape, samples
-from anylayer.layers._detections import LOWEST, kept_pairwise, overlaps_of_pixels
+from anylayer.layers._detections import LOWEST, corners, kept_pairwise, overlaps_of_pixels
 from anylayer.layers._proposals import (
     anchors,
     best,
@@ -206,15 +206,13 @@ class SophgoProposal(Layer):
         """
         h, w = plane_of(deltas)
         cells = np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) * np.float32(self.feat_stride)
-        one, half = np.float32(1), np.float32(0.5)
+        one = np.float32(1)
         start, size = first[:, None, None, :2] + cells, (first[:, 2:] - first[:, :2] + one)[:, None, None]
         offsets = deltas.reshape(len(first), 4, h, w).transpose(0, 2, 3, 1)
-        centre = offsets[..., :2] * size + start + (size - one) * half
-        half_size = np.exp(offsets[..., 2:]) * size * half
+        centre = offsets[..., :2] * size + start + (size - one) * np.float32(0.5)
         last = np.array([self.net_input_w - 1, self.net_input_h - 1] * 2, np.float32)
-        return np.clip(np.concatenate([centre - half_size, centre + half_size], -1), np.float32(0), last).astype(
-            np.float32
-        )
+        regions = corners(centre, np.exp(offsets[..., 2:]) * size)
+        return np.clip(regions, np.float32(0), last).astype(np.float32)
 
 
 _CFG_TEST = {"min_size": 16, "pre_nms_topn": 6000, "post_nms_topn": 300, "nms_thresh": 0.7}

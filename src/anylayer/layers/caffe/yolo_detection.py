@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Layer, field, layer, need
-from anylayer.layers._detections import below, keep_best, kept_pairwise, output, rows
+from anylayer.layers._detections import below, corners, keep_best, kept_pairwise, output, rows
 from anylayer.layers._resampling import plane_of
 
 
@@ -41,12 +41,6 @@ def decode(predictions: Array, anchors: Array, height: int, width: int, scale: i
     sizes = np.broadcast_to(np.asarray(anchors, np.float32), (*grid, 2)).reshape(-1, 2)
     centre = (corner + ops.sigmoid(predictions[..., :2])) / cells_wide
     return centre, np.exp(predictions[..., 2:4]) * sizes / (cells_wide * np.float32(scale))
-
-
-def corners(centre: Array, size: Array) -> Array:
-    """Return boxes (..., 4) x1 y1 x2 y2."""
-    half = size * np.float32(0.5)
-    return np.concatenate([centre - half, centre + half], axis=-1)
 
 
 def suppress(boxes: Array, order: Array, threshold: float, least: float) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, field, layer, need, need_shape
+from anylayer.layers._detections import corners
 from anylayer.layers.darknet._base import DarknetLayer
 from anylayer.layers.darknet._tree import scores_of_best
 
@@ -68,11 +69,10 @@ class Boxes(DarknetLayer):
 
 def apply_nms(table: Array, thresh: float, nms_threshold: float) -> Array:
     """Return rows of boxes (N, boxes, 5 + classes) where a score is 0 if a better box of the class overlaps."""
-    half = table[..., 2:4] * np.float32(0.5)
-    corners = np.concatenate([table[..., :2] - half, table[..., :2] + half], axis=2)
+    boxes = corners(table[..., :2], table[..., 2:4])
     scores = table[..., 5:].transpose(0, 2, 1)
     selected, number = ops.nms(
-        corners, scores, max_per_class=table.shape[1], iou_threshold=nms_threshold, score_threshold=thresh
+        boxes, scores, max_per_class=table.shape[1], iou_threshold=nms_threshold, score_threshold=thresh
     )
     is_valid = (np.arange(selected.shape[0]) < number).astype(np.float32)
     marks = ops.scatter_nd(np.zeros(scores.shape, np.float32), np.maximum(selected, 0), is_valid, reduction="max")

@@ -9,7 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, Node, attribute, layer, need, need_shape
 from anylayer.layer.arguments import same
-from anylayer.layers._detections import LOWEST, among_best, below, best_first, marked_by_nms, overlaps
+from anylayer.layers._detections import LOWEST, among_best, below, best_first, corners, marked_by_nms, overlaps
 from anylayer.layers._resampling import plane_of
 from anylayer.layers._table import row
 from anylayer.layers.mxnet._base import FLAG, MXNetLayer, need_float32, operators
@@ -48,12 +48,6 @@ def _gather(table: Array, index: Array) -> Array:
     return table.reshape(n * p, width)[np.arange(n)[:, None] * p + index]
 
 
-def _corners(boxes: Array) -> Array:
-    """Return the corners of boxes (..., 4): centers, widths and heights."""
-    centre, half = boxes[..., :2], boxes[..., 2:] * _half
-    return np.concatenate([centre - half, centre + half], axis=-1)
-
-
 def _centres(boxes: Array) -> Array:
     """Return centers, widths and heights of boxes (..., 4)."""
     low, high = boxes[..., :2], boxes[..., 2:]
@@ -66,7 +60,7 @@ def _decode(codes: Array, anchors: Array, format: str, factors: Sequence[float],
     anchors = _centres(anchors) if format == "corner" else anchors
     scaled, size = codes * np.array(factors, np.float32), anchors[..., 2:]
     growth = np.minimum(scaled[..., 2:], np.float32(clip)) if clip > 0 else scaled[..., 2:]
-    return _corners(np.concatenate([scaled[..., :2] * size + anchors[..., :2], np.exp(growth) * size], axis=-1))
+    return corners(scaled[..., :2] * size + anchors[..., :2], np.exp(growth) * size)
 
 
 def _detections(
@@ -128,12 +122,13 @@ def _box_nms(
         first = (label[:, :, None] == label[:, None]).argmax(axis=-1)  # the best box of the same class
         scores = np.where(place[:, None] == first[:, None], scores, LOWEST)
     boxes = rows[..., at]
-    survives = marked_by_nms(_corners(boxes) if in_format == "center" else boxes, scores, overlap_thresh)
+    by_corners = corners(boxes[..., :2], boxes[..., 2:]) if in_format == "center" else boxes
+    survives = marked_by_nms(by_corners, scores, overlap_thresh)
     rows = _gather(rows, ops.top_k(survives.astype(np.float32), k)[1])
     rows = np.where((place < survives.sum(axis=1, keepdims=True))[..., None], rows, -_one)
     if in_format != out_format:
         boxes = rows[..., at]
-        other = _corners(boxes) if in_format == "center" else _centres(boxes)
+        other = corners(boxes[..., :2], boxes[..., 2:]) if in_format == "center" else _centres(boxes)
         other = np.where(boxes[..., :1] < 0, boxes, other)  # MXNet leaves boxes that begin left of 0 as they are
         rows = np.concatenate([rows[..., :coord_start], other, rows[..., coord_start + 4 :]], axis=-1)
     if not same(k, p):
@@ -144,7 +139,10 @@ def _box_nms(
 def _box_iou(a: Array, b: Array, format: str) -> Array:
     for x in (a, b):
         need(len(x.shape) >= 2 and x.shape[-1] == 4, f"takes boxes (..., 4), got shape {tuple(x.shape)}")
-    first, second = (_corners(x) if format == "center" else x for x in (a.reshape(-1, 1, 4), b.reshape(1, -1, 4)))
+    first, second = (
+        corners(x[..., :2], x[..., 2:]) if format == "center" else x
+        for x in (a.reshape(-1, 1, 4), b.reshape(1, -1, 4))
+    )
     return overlaps(first, second).reshape(*a.shape[:-1], *b.shape[:-1])
 
 

@@ -13,6 +13,7 @@ from anylayer import ops
 from anylayer.errors import ShapeError, need
 from anylayer.layer.arguments import extent, flat_pads, integers, pad_pairs, same_pads, scaled_size
 from anylayer.layers._deformable import deformable_convolution
+from anylayer.layers._detections import corners
 from anylayer.layers.onnx._call import (
     ANY_SIZE,
     SHAPES,
@@ -386,8 +387,7 @@ def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = No
     if per_class <= 0:
         return np.zeros((0, 3), np.int64)
     if call["center_point_box"]:
-        half = boxes[..., 2:] / 2
-        boxes = np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
+        boxes = corners(boxes[..., :2], boxes[..., 2:])
     threshold = None if lowest is None else float(number(lowest, 0))
     selected, count = ops.nms(
         boxes, scores, max_per_class=per_class, iou_threshold=float(number(iou, 0.0)), score_threshold=threshold

@@ -12,6 +12,7 @@ from anylayer import ops
 from anylayer.layer import Array, Enum, Node, Registry, TensorType, attribute, bind, need, samples
 from anylayer.layer.arguments import axis_of, integer, integers
 from anylayer.layer.fields import MISSING
+from anylayer.layers._arrays import decoded_labels
 from anylayer.layers._proposals import check_fields, proposals
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
@@ -179,15 +180,10 @@ def _ctc(
     blank = c - 1 if blank_index is None else blank_index
     axis_of(blank, c, "blank_index")
     label = x.argmax(axis=2)
-    is_emitted = (np.arange(t) < lengths.reshape(n, 1)) & (label != blank)
-    if merge_repeated:
-        before = np.concatenate([np.full((n, 1), -1, np.int64), label[:, :-1]], axis=1)
-        is_emitted = is_emitted & (label != before)
-    step = np.sort(np.where(is_emitted, np.arange(t), t), axis=1)
-    emitted = np.take_along_axis(label, np.minimum(step, t - 1), axis=1)
-    labels = np.where(step < t, emitted, -1).astype(_INTEGERS[classes_index_type])
+    within = np.arange(t) < lengths.reshape(n, 1)
+    labels, is_emitted = decoded_labels(label, within & (label != blank), merge_repeated)
     count = is_emitted.astype(np.int64).sum(axis=1).astype(_INTEGERS[sequence_length_type])
-    return [labels, count][:outputs]
+    return [labels.astype(_INTEGERS[classes_index_type]), count][:outputs]
 
 
 def _int(default: Any = MISSING) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, Enum, attribute, layer, need
 from anylayer.layer.arguments import axis_of, integer, number
+from anylayer.layers._detections import corners
 from anylayer.layers._table import operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer, dtype_of
 
@@ -42,8 +43,7 @@ class NonMaxSuppression(OpenVINOLayer):
         lowest = 0.0 if score is None else number(score, "score_threshold")
         dtype = dtype_of(self.output_type, "output_type")
         if self.box_encoding == "center":
-            middle, half = boxes[..., :2], boxes[..., 2:] * boxes.dtype.type(0.5)
-            boxes = np.concatenate([middle - half, middle + half], axis=-1)
+            boxes = corners(boxes[..., :2], boxes[..., 2:])
         need(count > 0, "max_output_boxes_per_class must be positive, got 0")
         chosen, real = ops.nms(boxes, scores, max_per_class=count, iou_threshold=threshold, score_threshold=lowest)
         best = self.scores(scores, chosen)

@@ -11,7 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.layer import Array, attribute, need, need_shape
 from anylayer.layer.arguments import integer, integers, number
-from anylayer.layers._detections import LOWEST, below
+from anylayer.layers._detections import LOWEST, below, corners
 from anylayer.layers._table import OperatorType, of_tensorflow, operators, row
 from anylayer.layers.tflite._base import SOURCE, TFLiteLayer
 from anylayer.network import MAX_VALUES, DType, Function
@@ -88,9 +88,7 @@ def _diagonal(x: Array) -> Array:
 
 def _corners(code: Array, anchors: Array) -> Array:
     """Return the corners (N, 4) of boxes y, x, h, w that are relative to their anchors."""
-    center = code[:, :2] * anchors[:, 2:] + anchors[:, :2]
-    half = np.exp(code[:, 2:]) * anchors[:, 2:] / np.float32(2)
-    return np.concatenate([center - half, center + half], axis=1)
+    return corners(code[:, :2] * anchors[:, 2:] + anchors[:, :2], np.exp(code[:, 2:]) * anchors[:, 2:])
 
 
 def _best_of_classes(nms: Function, scores: Array, per_class: int, most: int) -> tuple[Array, Array, Array, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, need, plural
 from anylayer.layer import Registry
-from anylayer.network import Array, DType, Network, Node
+from anylayer.network import Array, DType, Network, Node, is_channels_last
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_KERAS_NODES
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers._order import computing_order
@@ -89,7 +89,7 @@ class _Building:
         """Return whether an input has the shape of channels-last pictures."""
         type_ = self.network.inputs[name]
         shape = self.network.open.get(name) or (type_.shape if type_ is not None else ())
-        return len(shape) == 4 and shape[-1] in (1, 3, 4) and "channels_first" not in self.formats
+        return is_channels_last(shape) and "channels_first" not in self.formats
 
 
 def network_of(

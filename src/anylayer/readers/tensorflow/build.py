@@ -271,9 +271,7 @@ class _NetworkBuilder:
                 f"its shape must be a list of sizes, got {shortened_text(sizes)}",
                 FileError,
             )
-        self.built.add_input(name, sizes, dtype)
-        if len(sizes) == 4 and sizes[3] in (1, 3, 4):
-            self.built.layouts[name] = "NHWC"
+        self.built.add_input(name, sizes, dtype, channels_last=True)
 
     def _constant(self, node: GraphNode, array: Array) -> Node:
         return Node(

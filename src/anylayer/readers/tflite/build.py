@@ -294,9 +294,7 @@ class _Builder:
             self._need_new(tensor)
             need(tensor.dtype != "complex64", "complex inputs are not supported", NetworkError)
         sizes = tuple(None if d == -1 else d for d in tensor.signature)
-        network.add_input(name, sizes, tensor.dtype)
-        if len(sizes) == 4 and sizes[3] in (1, 3, 4):
-            network.layouts[name] = "NHWC"
+        network.add_input(name, sizes, tensor.dtype, channels_last=True)
 
     def _operator(self, table: FlatTable, kind: str, version: int, is_custom: bool, names: dict[str, int]) -> None:
         outputs = [self._at(i) for i in self._indices(table, "outputs")]
