@@ -145,13 +145,11 @@ def adding_advice(text: str) -> Iterator[None]:
 
 
 class Stopped(Exception):
-    """An ordinary exception in place of one that would end the program, which a user's code raised
-    (`sys.exit()`)."""
+    """An exception in place of one that would end the program, which a user's code raised (`sys.exit()`)."""
 
 
 def call_contained(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a user's function. Raise Stopped in place of an exception that would end the program, except for a
-    KeyboardInterrupt."""
+    """Call a user's function. Raise Stopped for an exception that ends the program, not KeyboardInterrupt."""
     try:
         return function(*args)
     except (Exception, KeyboardInterrupt):
@@ -196,8 +194,7 @@ def _reason(error: OSError) -> str:
 
 
 def need_name(path: Path, *, utf8: bool = False) -> None:
-    """Raise FileError for a path that no file can have; with `utf8`, also for one that is not UTF-8, because
-    formats store names of files in UTF-8."""
+    """Raise FileError for a path that no file can have; with `utf8`, also for one that is not UTF-8."""
     text = str(path)
     shown = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
     need("\0" not in text, f"the name '{shown}' holds a NUL character", FileError)

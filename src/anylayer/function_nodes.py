@@ -251,9 +251,7 @@ class Results:
 
 
 def _shape_of(name: str, output: Any) -> tuple[int, ...]:
-    """Return the shape of an output of a function. Raises InputError for a list of arrays of different shapes, and
-    for text.
-    """
+    """Return the shape of a function's output. Raises InputError for text, and for arrays of different shapes."""
     if isinstance(output, (str, bytes)):
         raise InputError(
             f"output '{name}' holds text, which a file cannot hold; return numbers, such as the positions of the "

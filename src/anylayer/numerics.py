@@ -124,8 +124,7 @@ def rms_scale(array: Array) -> float:
 
 
 def rms_error(got: Array, want: Array) -> float:
-    """Return the root mean square of the absolute errors of two arrays of the same shape; 0.0 where they are
-    empty."""
+    """Return the root mean square of the errors of two arrays of the same shape; 0.0 where they are empty."""
     return float(np.sqrt(np.square(absolute_errors(got, want)).mean())) if want.size else 0.0
 
 
@@ -144,8 +143,7 @@ def normal_noise(types: Iterable[TensorType], seed: int = 0, *, integers: int = 
 def uniform_noise(
     types: Iterable[TensorType], seed: int = 0, *, integers: int = 2, highest: float = 1
 ) -> list[Array]:
-    """Return an array for each type: uniform values from 0 to `highest` for floats, and integers below `integers`
-    for other dtypes."""
+    """Return an array for each type: uniform floats from 0 to `highest`, or integers below `integers`."""
     random = np.random.default_rng(seed)
     return [
         (random.random(kind.shape, np.float32) * np.float32(highest)).astype(kind.dtype)

@@ -1,5 +1,4 @@
-"""The interface of writers: `Source` is a writer's input (the network, its traced nodes, the whole graph),
-`Written` is its result."""
+"""The interface of writers: `Source` is a writer's input, `Written` is its result."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ class TracedNode:
 
 
 def layer_notes(nodes: Iterable[TracedNode]) -> list[str]:
-    """Return the notes of built-in layers on how they read their params, each once, with the place of the first
-    node that has it."""
+    """Return notes of built-in layers on how they read params, each once, with the place of the first node."""
     places: dict[str, list[str]] = {}
     for t in nodes:
         if t.bound is not None and t.bound.definition.built_in:

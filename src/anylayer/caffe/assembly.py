@@ -185,8 +185,7 @@ class Assembly:
         return None if shape == (0,) else TensorType.of(shape)
 
     def _fill(self, part: NetPart, bound: Bound | None) -> None:
-        """Give a layer its weights: those of the file in the shapes that the layer asks for, or else those of its
-        fillers."""
+        """Give a layer its weights: the file's, in the shapes that it asks for, or else those of its fillers."""
         node = part.layer.node
         typed = bound is not None and bound.definition.typed
         declared = bound.instance.wanted if bound is not None and typed else {}
@@ -249,8 +248,7 @@ class Assembly:
         return EngineStage(self.network, nodes, self.blob_of, self.definitions, self.choice)
 
     def need_fed(self) -> None:
-        """Raise InputError for an input without a shape, and for the blob of a data layer that the script has not
-        written."""
+        """Raise InputError for an input without a shape, and for a data layer's blob that was not written."""
         for name, unshaped in self.unshaped.items():
             need(
                 unshaped.shape != (0,),

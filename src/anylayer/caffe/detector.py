@@ -82,8 +82,7 @@ class Detector(Net):
         )
 
     def crop(self, im: Array, window: Array) -> Array:
-        """Return a window of an image. It includes the context around the window: context_pad pixels in the size
-        of the network's input."""
+        """Return a window of an image with context_pad pixels around it, in the size of the network's input."""
         if not self.context_pad:
             return im[window[0] : window[2], window[1] : window[3]]
         side = int(self.crop_dims[1])

@@ -1,5 +1,4 @@
-"""caffe.io: images and their preprocessing, and arrays as messages of caffe.proto (BVLC/caffe
-python/caffe/io.py)."""
+"""caffe.io: images and their preprocessing, arrays as messages (BVLC/caffe python/caffe/io.py)."""
 
 from __future__ import annotations
 

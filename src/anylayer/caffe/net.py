@@ -49,8 +49,7 @@ class _ByName(dict[str, Any]):
 
 
 class LayerVec(Sequence[Any]):
-    """The layers of a network. A layer in Python that a script takes out runs in Python from then on, because the
-    script may change it."""
+    """The layers of a network. A layer in Python that a script takes out runs in Python from then on."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -153,8 +152,7 @@ class Net(api.Net):
 
     @property
     def layers(self) -> LayerVec:
-        """The layers, each with `type` and `blobs`. For a layer of type "Python" it is the instance of its
-        class."""
+        """The layers, each with `type` and `blobs`; for type "Python", the instance of its class."""
         return LayerVec(self)
 
     @property
@@ -393,8 +391,7 @@ class Net(api.Net):
         return {part.name: part.layer.node.type for part in self.assembly.parts}
 
     def share_with(self, other: Net) -> None:
-        """Use the weights of another network for the layers of the same names. A write to a shared weight changes
-        both networks."""
+        """Use another network's weights for layers of the same names; a write changes both networks."""
         self._complete()
         for name, blobs in self.params.items():
             theirs = other.params.get(name)

@@ -64,8 +64,7 @@ class _Naming:
         self.done: dict[Function, LayerParameter] = {}
 
     def add(self, item: Top | Function) -> None:
-        """Add the layer of a top after the layers that it depends on. Deep networks are walked without
-        recursion."""
+        """Add the layer of a top after those that it depends on, without recursion, for deep networks."""
         first = item.fn if isinstance(item, Top) else item
         stack = [(first, iter([top.fn for top in first.inputs]))]
         entered = {first}
@@ -106,8 +105,7 @@ class _Naming:
 
 
 def to_proto(*tops: Top | Function, names: Mapping[Top | Function, str] = MappingProxyType({})) -> NetParameter:
-    """Return the network of all layers that these tops depend on. Layers are named after their types, except for
-    the tops with `names`."""
+    """Return the network of all layers that these tops depend on, named by `names`, or after their types."""
     naming = _Naming(names)
     for top in tops:
         naming.add(top)

@@ -32,8 +32,7 @@ class Choice:
         self.asked, self.engine, self.threads = asked, asked, threads
 
     def compile(self, network: Network, definitions: Definitions, outputs: Mapping[str, str]) -> Model:
-        """Compile a network for these outputs. The engine that the first model of the network has chosen is kept,
-        unless it refuses these outputs."""
+        """Compile a network for these outputs, on the engine that its first model has chosen, if that can."""
         try:
             model = Model(network, definitions, outputs, engine=self.engine, threads=self.threads)
         except EngineError:
@@ -73,9 +72,7 @@ class EngineStage:
         self._handed: dict[str, LayerBlob] = {}
 
     def run(self, claim: bool) -> None:
-        """Compute the stage from the current values of its inputs. claim: whether another stage may have computed
-        its blobs since its last run.
-        """
+        """Compute the stage from its inputs. claim: whether another stage may have computed its blobs since."""
         for value, blob in self.inputs:
             array, buffer = blob.current(), self._given.get(value)
             if buffer is None or buffer.shape != array.shape:
@@ -192,8 +189,7 @@ def noted(place: str) -> Iterator[None]:
 
 
 class FilledStage:
-    """Blobs that fillers give. Random ones are drawn again in each run, as in Caffe; a script may write to
-    others."""
+    """Blobs that fillers give. Random ones are drawn again in each run, as in Caffe; scripts may write others."""
 
     def __init__(
         self, fillers: Sequence[tuple[Filler, Shape]], node: Node, blob_of: Mapping[str, LayerBlob]

@@ -421,8 +421,7 @@ def seconds_option(default: float, means: str) -> Callable[[F], F]:
 
 
 def read_net(options: Mapping[str, Any]) -> Net:
-    """Read the network that the options of `network_options` describe. `options` are the values of a command's
-    options."""
+    """Read the network that the options of `network_options` describe. `options` are a command's values."""
     device = options["device"]
     net = anylayer.read(options["model"], options["weights"], **reading_of(options))
     opencl = any(kernel.origin.endswith(".xml") for kernel in net.kernels.values())
@@ -463,8 +462,7 @@ def shapes_of(net: Net, shape_options: Iterable[tuple[str, tuple[Any, ...]]]) ->
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """Print text to stdout or stderr, cleaned of characters that a terminal would interpret. `style` are arguments
-    of click.style."""
+    """Print text to stdout or stderr without control characters. `style` are arguments of click.style."""
     text = clean_lines(text)
     click.echo(click.style(text, **style) if style else text, err=err, nl=nl)
 

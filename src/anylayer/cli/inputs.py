@@ -47,8 +47,7 @@ class ImageOptions:
 
 @dataclass
 class Loaded:
-    """An item's arrays by input, the images (BGR) that they were made from, and the part of the first image which
-    the input shows."""
+    """An item's arrays by input, the images (BGR) that they were made from, and the shown part of the first."""
 
     arrays: dict[str, Array]
     images: dict[str, Array] = field(default_factory=dict)

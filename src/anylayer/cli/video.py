@@ -296,8 +296,7 @@ _AHEAD = 4
 
 
 def ahead(items: Iterator[T], depth: int = _AHEAD) -> Generator[T, None, None]:
-    """Yield the items of an iterator, which a thread of its own computes, at most `depth` ahead. An error of the
-    iterator is raised here."""
+    """Yield what an iterator gives, computed by a thread at most `depth` ahead. Its errors are raised here."""
     end, pool = object(), ThreadPoolExecutor(1)
     try:
         waiting = deque(pool.submit(next, items, end) for _ in range(depth))

@@ -69,9 +69,7 @@ def _first_value(name: str, sizes: OpenSizes, types: Mapping[str, TensorType | N
 
 
 def _part(size: int, name: str, sizes: OpenSizes) -> int:
-    """Return the value of a symbol, at least 1, for which the largest size that is a multiple of it is about
-    `size`.
-    """
+    """Return the value of a symbol, at least 1, for which its largest multiple among the sizes is about `size`."""
     lines = [solved(e, name) for shape in sizes.shapes.values() for e in shape]
     return max(size // max([1, *(line[0] for line in lines if line is not None)]), 1)
 

@@ -39,8 +39,7 @@ class Constants:
         return {i: self.values[name] for i, name in enumerate(node.inputs) if name in self.values}
 
     def held(self, node: Node, types: Sequence[TensorType]) -> list[int]:
-        """Return the indices of the constant inputs on which operations are recorded: quantized ones, and those
-        computed from symbolic sizes."""
+        """Return the indices of constants that operations read: quantized ones, or from symbolic sizes."""
         return [i for i, x in self.kept(node).items() if _is_quantized(i, types) or elements_of(x) is not None]
 
     def reads_quantized(self, node: Node, types: Sequence[TensorType]) -> bool:

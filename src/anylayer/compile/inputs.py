@@ -74,9 +74,7 @@ def input_arrays(network: Network, inputs: Mapping[str, Any]) -> dict[str, Array
 
 
 def absent_input(network: Network, name: str, outputs: Mapping[str, str]) -> Array:
-    """Return the initial value of an input that is not given, or zeros if no node reads it. Raises InputError
-    for any other one.
-    """
+    """Return the initial value of an input that is not given, zeros if no node reads it, or raise InputError."""
     if name in network.initial:
         return np.ascontiguousarray(network.initial[name])
     is_read = name in outputs.values() or any(name in node.inputs for node in network.nodes)

@@ -148,9 +148,7 @@ def _machine() -> int | None:
 
 
 def _group() -> int | None:
-    """Return the bytes that the process's control group (version 2, as seen inside a container) can still
-    allocate.
-    """
+    """Return the bytes that the process's control group (version 2, inside a container) can still allocate."""
     folder = Path("/sys/fs/cgroup")
     try:
         limit = int((folder / "memory.max").read_text())
@@ -216,8 +214,6 @@ def graph_memory(graph: Graph) -> int:
 
 
 def allocated_bytes(outputs: Sequence[Array], sources: Sequence[Array | None]) -> int:
-    """Return the size in bytes of the outputs that are not views of `sources`. A broadcast view has the size of
-    its full shape.
-    """
+    """Return the bytes of the outputs that are not views of `sources`; a broadcast view has its full size."""
     there = [s for s in sources if s is not None]
     return sum(o.nbytes for o in outputs if 0 in o.strides or not any(np.may_share_memory(o, s) for s in there))

@@ -1,5 +1,4 @@
-"""Seeded inputs to compare on where the caller has no data: noise, but values of their range where a layer reads
-regions, scores, indices or bytes."""
+"""Seeded inputs where the caller has no data: noise, or values in the range that a layer reads."""
 
 from __future__ import annotations
 

@@ -259,9 +259,7 @@ def _is_covered(
 def _is_complement(
     other: Trace, broken: Sequence[Guard], fulfilled: Sequence[Guard], ranges: Mapping[str, tuple[int, int]]
 ) -> bool:
-    """Return whether a trace is valid at all sizes at which the conditions `broken` do not hold and `fulfilled`
-    do.
-    """
+    """Return whether a trace is valid at all sizes for which `broken` does not hold but `fulfilled` does."""
     if not all(g in fulfilled or any(map(g.contradicts, broken)) for g in map(Guard.reduced, other.guards)):
         return False
     return all(

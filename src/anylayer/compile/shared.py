@@ -1,5 +1,4 @@
-"""Copy the outputs of a user's class that something else refers to: the class may write to them in its next
-call."""
+"""Copy the outputs of a user's class that something else refers to: its next call may write to them."""
 
 from __future__ import annotations
 

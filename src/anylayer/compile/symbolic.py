@@ -225,9 +225,7 @@ class _Unifier:
                 self.operators.add(unified, x.shape)
 
     def number(self, a: Op, inputs: Sequence[Value | None]) -> Value | None:
-        """Return the input of an Identity by which the tracer marks a number computed from the sizes. Return None
-        for other operators.
-        """
+        """Return the input of an Identity by which the tracer marks a number computed from sizes, else None."""
         sized = a.op == "Identity" and a.inputs[0] is not None and elements_of(a.inputs[0].const) is not None
         return inputs[0] if sized and not a.domain else None
 

@@ -161,18 +161,14 @@ class _WholeGraph:
         return [self.transposed(value, orders[::-1]) for value in results]
 
     def orders(self, t: TracedNode) -> tuple[str, str]:
-        """Return the file's order of axes at a kept node, and the order in which the target passes arrays to
-        it.
-        """
+        """Return the file's order of axes at a kept node, and the order in which the target passes arrays."""
         file, bound = t.node.layout, t.bound
         if file not in ORDERS or bound is None or bound.definition.built_in or bound.definition.typed:
             return "", ""
         return file, self.calls.layout or (bound.order.seen if bound.order else file)
 
     def transposed(self, value: Value, orders: tuple[str, str], graph: Graph | None = None) -> Value:
-        """Return a value of rank 4 transposed from the first order of axes to the second. Return other values
-        unchanged.
-        """
+        """Return a value of rank 4 transposed from the first order of axes to the second, others unchanged."""
         if orders[0] == orders[1] or len(value.shape) != 4:
             return value
         into = graph or self.graph

@@ -1,2 +1,1 @@
-"""Conversion: write a network as a file of another format, verify the file against the network, move it into
-place."""
+"""Conversion: write a network as another format, verify the file against the network, move it into place."""

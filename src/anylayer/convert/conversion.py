@@ -224,9 +224,7 @@ def _need_folder(path: Path) -> None:
 
 
 def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:
-    """Raise InputError if the conversion would replace a file of the source. `targets` maps written files to
-    destinations.
-    """
+    """Raise InputError if a conversion would replace a source file. `targets`: written file -> destination."""
     sources = [Path(name) for name in (network.source, network.weights) if name]
     for target in targets.values():
         for source in sources:
@@ -238,9 +236,7 @@ def _keep_source(network: Network, targets: Mapping[Path, Path]) -> None:
 
 
 def _keep_settings(targets: Mapping[Path, Path]) -> None:
-    """Raise InputError for an existing file that people edit (for example config.pbtxt) unless its content stays
-    the same.
-    """
+    """Raise InputError for a file that people edit (as config.pbtxt) unless its content stays the same."""
     for file, target in targets.items():
         need(
             not target.exists() or target.read_bytes() == file.read_bytes(),

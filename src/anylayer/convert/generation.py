@@ -133,9 +133,7 @@ def generate(
 
 
 def candidates(job: Job, symbolic: bool) -> list[Job]:
-    """Return the jobs to try, in this order: `job` with a symbolic batch size, if the caller gives no sizes; then
-    `job`.
-    """
+    """Return the jobs to try in order: with a symbolic batch size if the caller gives no sizes, then `job`."""
     if not symbolic or "batch" in job.options or job.sizes is not None:
         return [job]
     try:

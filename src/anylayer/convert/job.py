@@ -250,16 +250,12 @@ _FLAGS = {
 
 
 def _option(name: str) -> str:
-    """Return the name of a writer's option as the caller spells it: an argument in Python, an option on the
-    command line.
-    """
+    """Return how the caller spells a writer's option: as an argument in Python, or on the command line."""
     return wording(name, f"--{_FLAGS.get(name, f'set {name}')}")
 
 
 def batched_inputs(network: Network, types: Mapping[str, TensorType | None]) -> list[str]:
-    """Return the inputs whose first size is the batch size: those whose first size is open in the file, or all if
-    there are none.
-    """
+    """Return the inputs whose first size is the batch size: those with an open first size, or else all."""
     left_open = [name for name, shape in network.open.items() if shape and shape[0] is None]
     return left_open or [name for name, kind in types.items() if kind is None or kind.shape]
 

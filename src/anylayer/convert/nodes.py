@@ -52,9 +52,7 @@ def node_errors(source: Source, want: Mapping[str, Array], results: Mapping[str,
 
 
 def costliest(errors: Sequence[NodeError], source: Source) -> NodeError | None:
-    """Return the node without discontinuous operators that adds most to the error, or None if no error is
-    known.
-    """
+    """Return the node that adds most to the error and has no discontinuous operator, or None."""
     smooth = {t.node.name for t in source.nodes if not has_jump(t)}
     return max((e for e in errors if e.name in smooth), key=lambda e: e.added, default=None)
 

@@ -25,8 +25,7 @@ _EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A Keras layer whose weights were transferred. `targets` maps each Caffe layer to the shapes of its
-    weights."""
+    """A Keras layer whose weights were transferred. `targets` maps Caffe layers to the shapes of their weights."""
 
     name: str
     type: str
@@ -223,8 +222,7 @@ def _keras_type(layer: Node, blobs: Sequence[Array]) -> tuple[str, dict[str, Any
 
 @dataclass(slots=True)
 class _Pair:
-    """The two networks of a transfer. `shapes` are the shapes of the source's values, `by_name` the target's
-    layers."""
+    """The networks of a transfer. `shapes` are those of the source's values, `by_name` the target's layers."""
 
     source: Network
     target: Network
@@ -266,8 +264,7 @@ def _with_bias(layer: Node, message: str, weights: Array, blobs: Sequence[Array]
 
 
 def _convolution(pair: _Pair, node: Node, layer: Node) -> dict[str, list[Array]]:
-    """Transpose the kernel (kh, kw, in, out) to (out, in, kh, kw), that of a Conv2DTranspose (kh, kw, out, in) to
-    (in, out, kh, kw)."""
+    """Transpose the kernel (kh, kw, in, out) to (out, in, kh, kw), or (kh, kw, out, in) to (in, out, kh, kw)."""
     is_transposed = node.type == "Conv2DTranspose"
     _need_type(layer, "Deconvolution" if is_transposed else "Convolution")
     kernel = node.blobs[0]

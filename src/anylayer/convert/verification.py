@@ -88,9 +88,7 @@ class Verification:
         return checks
 
     def only_selects(self) -> bool:
-        """Return whether layers of the user select elements, and no layer has weights: then the inputs decide what
-        is selected.
-        """
+        """Return whether the user's layers select elements and no layer has weights: the inputs decide then."""
         source = self.source
         bodies = [t.body for t in source.nodes if t.node.type in source.user_types and t.body is not None]
         return any(map(selects, bodies)) and not any(o in WEIGHTED for o in source.graph.ops)
@@ -195,9 +193,7 @@ class Verification:
         return errors
 
     def explain_cost(self, bad: OutputCheck, errors: Sequence[NodeError]) -> str:
-        """Return a text that says how a value of a file in low precision differs, and which node adds most to the
-        error.
-        """
+        """Return a text on how a value of a file in low precision differs, and which node adds most to it."""
         text = f"'{bad.name}' differs from the source: {bad}; {bad.limit}"
         worst = costliest(errors, self.source)
         if worst is None:
@@ -266,9 +262,7 @@ def opener(writer: Writer, reopen: Open) -> Open:
 
 
 def inner_opener(writer: Writer) -> OpenInner:
-    """Return the function that opens the files of a writer such that they also return the named values inside the
-    network.
-    """
+    """Return a function that opens files of a writer such that they also return values inside the network."""
     engine: Any = load_engine(writer.RUNS)
     return lambda written, values: engine.open_file(written.files[-1], values)
 

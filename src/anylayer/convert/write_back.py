@@ -34,8 +34,7 @@ _PREFIXES = ("module.", "_orig_mod.")
 
 @dataclass(slots=True)
 class WrittenWeights:
-    """The result of `write_weights`: the file, how many of its weights have changed, what the comparison printed,
-    and notes."""
+    """The result of `write_weights`: the file, the number of changed weights, the comparison, and notes."""
 
     file: Path
     changed: int

@@ -84,8 +84,7 @@ def _check_approximate(new: Corrector, o: Op) -> None:
 
 
 def _beyond(new: Corrector, o: Op, approximate: Value) -> Value:
-    """Return a boolean array: whether an element is finite and beyond 2**31. Infinite elements become the smallest
-    integer on every engine."""
+    """Return which elements are finite and beyond 2**31; infinite ones are the smallest integer everywhere."""
     limit = np.finfo(np.float32).max
     return new.steps(o, lambda size: (size > _LARGEST) & (size < limit), [magnitude(new, o, approximate)])[0]
 

@@ -15,8 +15,7 @@ from anylayer.tracing import record
 
 @rule("Resize", kind="must", targets=("ncnn",))
 def _resize(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute by cells and weights what ncnn's Interp does not compute, and channels-last images between
-    Transposes."""
+    """Compute by cells and weights what ncnn's Interp lacks, and transpose channels-last images."""
     axes, coordinates = {*(resized_axes(o) or [])}, interpolation_of(o).coordinates
     is_image = len(o.first.shape) == 4 and (axes <= {2, 3} or axes <= {1, 2})
     has_rule = o["mode"] == "nearest" or coordinates in ("half_pixel", "align_corners")

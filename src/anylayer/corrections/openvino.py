@@ -248,8 +248,7 @@ def _unsqueeze(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("NonMaxSuppression", kind="must", targets=("openvino",))
 def _nms(new: Corrector, o: Op) -> list[Value] | None:
-    """Raise the threshold of NMS by one bit: OpenVINO removes boxes whose overlap equals it, ONNX only larger
-    ones."""
+    """Raise the threshold of NMS by one bit: OpenVINO removes boxes whose overlap equals it, ONNX does not."""
     threshold = o.input(3)
     if threshold is None:
         bound: Value = new.constant(np.array([_LEAST_OVERLAP], np.float32))

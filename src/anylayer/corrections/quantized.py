@@ -122,8 +122,7 @@ def _conv(new: Corrector, o: Op) -> list[Value] | None:
 
 @rule("QLinearMatMul", kind="must", targets=("openvino",))
 def _matmul(new: Corrector, o: Op) -> list[Value] | None:
-    """Compute QLinearMatMul by DequantizeLinear, MatMul and QuantizeLinear: OpenVINO returns other values, or
-    refuses."""
+    """Compute QLinearMatMul in float32, then quantize: OpenVINO returns other values, or refuses."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = o.inputs
     if a is None or b is None or y_scale is None:
         return None

@@ -96,24 +96,19 @@ class Optional(Protocol):
     """The functions that an engine may define besides those of `Engine`."""
 
     def suits(self, graphs: Sequence[Graph]) -> bool:
-        """Return whether engine "auto" measures this engine, which is not general, for a network of these
-        graphs."""
+        """Return whether engine "auto" measures this engine, which is not general, for these graphs."""
 
     def counted(self, graph: Graph, threads: int | None) -> CountedProgram:
         """Compile a graph so that its nodes are measured."""
 
     def embeds(self, kernel: NativeNode) -> bool:
-        """Return whether the engine can run a native layer as an operator of its graphs: see
-        compile.plan.with_native_operators.
-        """
+        """Return whether the engine runs native layers as operators: see compile.plan.with_native_operators."""
 
     def embeds_on(self, kernel: NativeNode) -> bool:
         """Return the same for another device than the CPU."""
 
     def compile_alongside(self, graph: Graph, threads: int | None, precision: str) -> Program:
-        """Compile a graph for a plan in which other engines run the graphs before and after it. The threads of the
-        program do not spin after a call.
-        """
+        """Compile a graph for a plan with graphs of other engines: the program's threads do not spin."""
 
     def suits_layer(self, graph: Graph) -> bool:
         """Return whether engine "auto" measures this engine for a custom layer or region, whose graph this is."""
@@ -264,8 +259,7 @@ class _OnDevice:
 
 
 def load_engine(name: str) -> Engine:
-    """Return an engine's module, or the engine on a device for ENGINE@DEVICE. Raises EngineError where it is
-    unknown or not installed."""
+    """Return an engine's module, or ENGINE@DEVICE on a device. Raises EngineError if it is not installed."""
     name, _, device = name.partition("@")
     if device:
         engine = load_engine(name)

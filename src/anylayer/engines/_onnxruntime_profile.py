@@ -82,9 +82,7 @@ class Profiler:
 
 
 def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
-    """Return the nodes in computing order. The time of a node that ran several times in one run is the sum of its
-    times.
-    """
+    """Return the nodes in computing order. The times of a node that ran several times in a run are added."""
     nodes: dict[tuple[str, str], _Node] = {}
     runs = -1
     for event in sorted((e for e in events if e.get("ph") == "X"), key=_start):
@@ -103,9 +101,7 @@ def _nodes(events: Sequence[Mapping[str, Any]], skipped: int) -> list[_Node]:
 
 
 def _start(event: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the sort key of an event: the start, then the negative duration, so that enclosing events come
-    first.
-    """
+    """Return the sort key of an event: the start, then the negative duration: enclosing events come first."""
     return event["ts"], -event["dur"]
 
 
@@ -150,9 +146,7 @@ def _uses(graph: Graph) -> dict[str, list[Op]]:
 def _add_results(
     graph: Graph, owners: dict[Op, str], uses: Mapping[str, Sequence[Op]], replacing: Collection[str]
 ) -> None:
-    """Assign the operators after a convolution to the convolution's node if they were fused into it after it was
-    named.
-    """
+    """Assign operators after a convolution to its node if they were fused into it after it was named."""
     for o in graph.ops:
         if owners.get(o) in replacing:
             after = uses.get(o.outputs[0].name, [])

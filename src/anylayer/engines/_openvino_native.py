@@ -28,8 +28,7 @@ _LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 @cache
 def has_operation() -> bool:
-    """Return whether OpenVINO has the operation NativeLayer. The first call compiles it, if necessary, and adds it
-    to the shared core."""
+    """Return whether OpenVINO has the operation NativeLayer, which the first call compiles and adds."""
     flags = extension_flags()
     if flags is None:
         return False

@@ -105,8 +105,7 @@ class CppProgram:
         return targets
 
     def _targets(self, out: Sequence[Array | None] | None) -> tuple[list[Array], list[int]]:
-        """Return the arrays that the function writes to, those of the caller where they are in C order, and their
-        addresses."""
+        """Return the arrays that the function writes to, the caller's if they are in C order, and addresses."""
         pools = getattr(self._local, "pools", None)
         if pools is None:
             pools = self._local.pools = [Recycled(shape, dtype, address) for shape, dtype in self._outputs]
@@ -133,8 +132,7 @@ def _flags() -> list[str]:
 
 
 def _generate(graph: Graph) -> CppFunction:
-    """Return the C++ function of a graph, without compiling it. Raises EngineError, with the operator, where the
-    engine refuses it."""
+    """Return the C++ function of a graph, not compiled. Raises EngineError for an operator that it refuses."""
     if os.name != "posix":
         raise EngineError("engine 'cpp' runs on Linux and macOS only")
     count = graph.operator_count

@@ -118,8 +118,7 @@ class NcnnProgram:
         _started = _started or self._threads != 1
 
     def _reload(self) -> None:
-        """Load the network again in a forked process, because some layers keep the number of threads from
-        loading."""
+        """Load the network again in a forked process: some layers keep the number of threads from loading."""
         with self._lock:
             if self._threads != 1:
                 self._load(1)

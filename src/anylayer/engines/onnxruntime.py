@@ -110,8 +110,7 @@ class _SharedWeights:
 
 
 class _FiledWeights(_SharedWeights):
-    """The large constants of a model whose optimized form is saved: ONNX Runtime saves only those that it has read
-    from a file."""
+    """The large constants of a model whose optimized form is saved: ONNX Runtime saves only those of a file."""
 
     def __init__(self, graph: Graph, folder: Path) -> None:
         super().__init__(graph)

@@ -1,5 +1,4 @@
-"""OpenVINO on the CPU. It computes in float32 unless asked otherwise; its own default on some machines is
-bfloat16."""
+"""OpenVINO on the CPU. It computes in float32 unless asked otherwise, not in a machine's default bfloat16."""
 
 from __future__ import annotations
 

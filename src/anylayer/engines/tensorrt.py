@@ -131,9 +131,7 @@ def compile(graph: Graph, threads: int | None = None, precision: str = "float32"
 
 
 def devices() -> list[str]:
-    """Return ["cuda"] if TensorRT is installed: see engines.HasDevices. A missing GPU is detected when a graph is
-    compiled.
-    """
+    """Return ["cuda"] if TensorRT is installed. A missing GPU is detected when a graph is compiled."""
     return ["cuda"] if find_spec("tensorrt") is not None else []
 
 

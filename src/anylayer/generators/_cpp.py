@@ -81,9 +81,7 @@ def supported(source: Opened, params: str) -> str:
 
 
 def open_sizes(source: Opened, code: CppFunction, axis_size: str) -> list[str]:
-    """Return statements that define the open sizes. axis_size: the C++ expression for the size of an input's axis,
-    with the places {i} and {axis}.
-    """
+    """Return statements that define the open sizes. axis_size: C++ text of a size, with {i} and {axis}."""
     lines = []
     for symbol, (i, axis, factor) in source.sizes.items():
         divided = f" / {factor}" if factor != 1 else ""

@@ -62,7 +62,5 @@ def source_line(place: str, bound: Bound | None) -> str:
 
 
 def comment(text: str) -> str:
-    """Return text that is safe in a one-line comment: characters that are not printable, such as line breaks,
-    become ".".
-    """
+    """Return text that is safe in a one-line comment: characters that are not printable become "."."""
     return "".join(c if c.isprintable() else "." for c in text).replace("\\", "/")

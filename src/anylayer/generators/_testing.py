@@ -66,9 +66,7 @@ _TOOLS = {"cmake": "cmake", "c++": "g++"}
 
 
 def missing_tools(*packages: str) -> list[str]:
-    """Return which of the tools that a test in C++ needs are missing: CMake, a compiler, and these Python
-    packages.
-    """
+    """Return which tools of a test in C++ are missing: CMake, a compiler, and these Python packages."""
     tools = [
         f"{name} (on Debian: apt-get install {p})" for name, p in _TOOLS.items() if shutil.which(name) is None
     ]

@@ -103,9 +103,7 @@ class Arrangement:
         return pieces, tuple(in_order.index(run) for run in runs)
 
     def moves(self) -> tuple[Shape, Shape]:
-        """Return (shape, perm) such that the source, reshaped to `shape` and transposed by `perm`, has its
-        elements in the arrangement's order.
-        """
+        """Return (shape, perm) such that the source, reshaped and transposed so, has the arrangement's order."""
         if self.axes is not None:
             return self.source, self.axes
         parts = self.source_groups()

@@ -350,9 +350,7 @@ class Graph:
         return sum(1 if o.body is None else 1 + o.body.operator_count for o in self.ops)
 
     def with_loops(self, function: Callable[[Op, Graph], Op]) -> Graph:
-        """Return the graph with `function` of each loop and its body in place of the loop. The graph itself is not
-        changed.
-        """
+        """Return the graph with `function` of each loop and its body in place of the loop, as a new graph."""
         if not any(o.op == "Loop" for o in self.ops):
             return self
         new = self.twin()

@@ -96,9 +96,7 @@ def _weigh(weight: Array, line: Array) -> Any:
 
 
 def _taps(source: int, target: int, factor: float | None) -> tuple[Array, Array, Array]:
-    """Return for each target pixel the index of the first of two source pixels, and the fixed-point weights of
-    both.
-    """
+    """Return, for each target pixel, the index of the first of two source pixels, and their integer weights."""
     if isinstance(source, Size) and factor is None:
         return _integer_taps(source, target)
     first, second = _positions(target, _step(source, target, factor))

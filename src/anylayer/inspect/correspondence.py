@@ -1,5 +1,4 @@
-"""Values of two networks that correspond: equal numbers, maybe in another arrangement (NCHW and NHWC,
-flattened)."""
+"""Values of two networks that correspond: equal numbers, maybe in another layout or flattened."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ def layouts(rank: int) -> list[tuple[int, ...]]:
 
 
 def arrangements(shape: Shape, other: Shape) -> Iterator[AxisOrder]:
-    """Yield the arrangements that turn an array of the first shape into one of the second, the usual ones
-    first."""
+    """Yield the arrangements that turn an array of the first shape into one of the second, usual ones first."""
     if np.prod(shape, dtype=float) != np.prod(other, dtype=float):
         return
     rank = len(shape)
@@ -81,8 +79,7 @@ def arrangements(shape: Shape, other: Shape) -> Iterator[AxisOrder]:
 
 
 def _whole(moved: list[int], ones: list[int], rank: int, other: Shape) -> AxisOrder:
-    """Return the arrangement that moves the axes that are not 1 like this. It has the name of a layout, if it
-    can."""
+    """Return the arrangement that moves the axes that are not 1 like this, as a layout where there is one."""
     for order in layouts(rank):
         if [a for a in order if a not in ones] == moved:
             return AxisOrder(order, other)
@@ -252,8 +249,7 @@ def tolerance_of(arrays: Iterable[Array], nodes: int) -> float:
 
 
 def output_error(want: Array, actual: Array) -> tuple[float, AxisOrder | None]:
-    """Return the smallest relative error of an output among the layouts, and the layout; infinite where the shapes
-    do not fit."""
+    """Return the smallest relative error of an output among the layouts, and the layout; else infinity."""
     layouts = [how for how in arrangements(want.shape, actual.shape) if how.is_layout]
     errors = [(relative_error(actual, how(want)), how) for how in layouts]
     return min(errors, key=lambda pair: pair[0]) if errors else (float(np.inf), None)

@@ -219,9 +219,7 @@ def _need_known(a: Network, b: Network, mapping: Mapping[str, str]) -> None:
 
 
 def _pair_outputs(a: Net, b: Net, mapping: Mapping[str, str], notes: list[str]) -> dict[str, str]:
-    """Return the outputs of B by those of A. Where their names differ, they are paired in order if both networks
-    have as many.
-    """
+    """Return the outputs of B by those of A: by name, else in their order if both have as many."""
     pairs = _pairs("output", a.network.outputs, b.network.outputs, mapping)
     left = [x for x in a.network.outputs if x not in pairs]
     right = [y for y in b.network.outputs if y not in pairs.values()]

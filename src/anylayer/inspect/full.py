@@ -149,8 +149,7 @@ def _seen_image(network: Network, arrays: Mapping[str, Array]) -> Array | None:
 def _pictures(
     network: Network, maps: Iterable[str], results: Mapping[str, Array], image: Array | None
 ) -> Iterator[Picture]:
-    """Yield the pictures of the outputs, and of the feature maps that are not outputs. Detections are drawn on
-    `image`."""
+    """Yield the pictures of the outputs, and of other feature maps. Detections are drawn on `image`."""
     layouts = {value: node.layout for node in network.nodes for value in node.outputs}
     for public, value in network.outputs.items():
         if image is not None and has_detections(results[public]):
@@ -325,8 +324,7 @@ def _picture(role: str, name: str, array: Array, image: Array | None, what: str)
 
 
 def _largest(array: Array) -> tuple[tuple[int, float], ...]:
-    """Return the largest values of the first sample with their indices, if it is one vector; ties are sorted by
-    index."""
+    """Return the largest values of a first sample that is a vector, with their indices; ties by index."""
     array = array[0] if array.ndim > 1 else array
     long_axes = [d for d in array.shape if d > 1]
     if len(long_axes) != 1 or array.dtype.kind not in "fiu":

@@ -172,8 +172,7 @@ def _size(kind: TensorType | None) -> str:
 
 
 def _reasons(nodes: Sequence[NodeReport], width: int) -> list[Line]:
-    """Return a line for each reason why nodes do not run on the engine. Refused nodes are in the report's
-    notes."""
+    """Return a line for each reason why nodes do not run on the engine; the report's notes have refused nodes."""
     groups: dict[tuple[str, str], list[NodeReport]] = {}
     for n in nodes:
         if n.reason and n.where != "refused":
@@ -196,8 +195,7 @@ def _where_with_star(n: NodeReport) -> str:
 
 
 def where(n: NodeReport, *, reason: bool = False) -> str:
-    """Return the cell that says where a node runs, which file defines it, and why it does not run on the
-    engine."""
+    """Return the cell on where a node runs, which file defines it, and why it does not run on the engine."""
     text = _WHERE.get(n.where, n.where) + (f", {Path(n.origin).name}" if own(n) else "")
     return clean(text + (f": {n.reason}" if reason and n.reason else ""))
 

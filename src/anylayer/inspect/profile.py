@@ -44,8 +44,7 @@ _PAUSE = 0.07
 
 @dataclass(frozen=True, slots=True)
 class ProfileRun:
-    """A profile, with the outputs of the network. `graphs` are the compiled graphs, before and after the rewrite
-    rules."""
+    """A profile, the outputs of the network, and the compiled graphs, before and after the rewrite rules."""
 
     profile: Profile
     outputs: Mapping[str, Array]
@@ -185,8 +184,7 @@ class _Costs:
 
 @dataclass(slots=True)
 class _Step:
-    """A step of a plan that is measured: its program, the names of its inputs and outputs, the seconds of each
-    run."""
+    """A measured step of a plan: its program, the names of its inputs and outputs, the seconds of each run."""
 
     program: Any
     inputs: list[str]

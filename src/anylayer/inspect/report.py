@@ -85,8 +85,7 @@ class Report:
 
     @property
     def totals(self) -> dict[str, int]:
-        """The numbers of nodes, weights and macs, and of nodes that are host calls, refused, unshaped and
-        unknown."""
+        """The numbers of nodes, weights and macs, and of nodes that are host calls, refused, unshaped, unknown."""
         where = [n.where for n in self.nodes]
         return {
             "nodes": len(self.nodes),

@@ -101,8 +101,7 @@ def unbroken(parts: Iterable[str]) -> str:
 
 
 def list_lines(label: str, parts: Sequence[str], width: int | None) -> list[str]:
-    """Return "label: a, b, c" as one line, or one part per line where that is wider than `width`. The parts are
-    cleaned."""
+    """Return "label: a, b, c" as one line, or one part per line where that exceeds `width`. Parts are cleaned."""
     parts = [clean(part) for part in parts]
     line = f"{label}: {', '.join(parts) or 'none'}"
     if width is None or len(line) <= width or len(parts) < 2:

@@ -187,8 +187,7 @@ def _run_together(waiting: Sequence[_Waiting], module: Engine, engine: str) -> d
 
 
 def _program(t: TracedNode, module: Engine, engine: str, constant: Container[int]) -> Run:
-    """Return the function that runs a node alone: on the engine, or in its native kernel. `constant` are the
-    indices of constant inputs."""
+    """Return the function that runs a node alone, on the engine or natively. `constant`: indices of inputs."""
     if t.kernel is not None:
         kernel = t.kernel.program()
         return lambda arrays: kernel([None if x is None else np.asarray(x, order="C") for x in arrays])

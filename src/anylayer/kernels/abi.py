@@ -1,6 +1,4 @@
-"""The binary interface of native layers for ctypes: the structures and numbers of `sdk/include/anylayer/abi.h`,
-which is read when this file is loaded.
-"""
+"""The binary interface of native layers for ctypes, read from `sdk/include/anylayer/abi.h`."""
 
 from __future__ import annotations
 

@@ -54,9 +54,7 @@ def _version(compiler: tuple[str, ...]) -> str:
 
 
 def _load_cached(key: str) -> ctypes.CDLL | None:
-    """Return a library of the cache folder, or None. A file whose content does not match the hash in its name is
-    deleted.
-    """
+    """Return a library of the cache folder, or None. A file with another hash than in its name is deleted."""
     place = cache_folder("cpp")
     for path in sorted(place.glob(f"{key}-*.so")) if place is not None else ():
         try:

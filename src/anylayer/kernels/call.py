@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 class CompiledKernel:
-    """A layer that a native kernel computes. `program` returns the function that computes it, and `name` is the
-    name of the kernel's file.
-    """
+    """A layer of a native kernel. `program` returns the function that computes it; `name` is the file's."""
 
     name: str
     node: Node
@@ -211,9 +209,7 @@ class LibraryCall:
             raise self._failed(frame, status)
 
     def _checked(self, frame: _Frame, arrays: Sequence[Array | None], memory: Sequence[Array]) -> None:
-        """Run forward on copies of the inputs, with memory that shows where nothing was written, and whether
-        something was written beside it.
-        """
+        """Run forward on copies of the inputs, in memory that shows what it omits, or writes outside."""
         layer = self._layer
         zones = [Guarded(slot.seen) for slot in layer.results]
         targets, memory = memory, [zone.array for zone in zones]

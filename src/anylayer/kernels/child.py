@@ -31,9 +31,7 @@ class ServedLibrary:
         self._programs: dict[tuple[int, int | None], Any] = {}
 
     def load(self, path: str) -> tuple[str, str, dict[str, str]]:
-        """Load the library. Return its version, its description, and a dict from its layer types to their
-        descriptions.
-        """
+        """Load the library. Return its version, its description, and the descriptions of its layer types."""
         self._library = library = load_library(path)
         types = {name: NativeType(library, name).__doc__ or "" for name in library.types}
         return library.version, library.description, types

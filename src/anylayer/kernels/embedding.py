@@ -32,9 +32,7 @@ class Errors:
         self.count = 0
 
     def keep(self, error: BaseException) -> int:
-        """Store an exception, and return its number. `count` is increased last, so that other threads find the
-        exception.
-        """
+        """Store an exception, and return its number. `count` grows last, so that other threads find it."""
         number = next(self._numbers)
         self._kept[number] = error
         self._kept.pop(number - _MAX_KEPT, None)

@@ -118,9 +118,7 @@ def _architecture(head: bytes) -> str:
 
 
 def _need_whole(head: bytes, rest: bytes, size: int, path: Path) -> None:
-    """Raise FileError for a file that is shorter than its segments, because reading such a mapping would crash the
-    process.
-    """
+    """Raise FileError for a file that is shorter than its segments: reading such a mapping would crash."""
     if head[4] != 2 or head[5] != 1:
         return
     start, count = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]

@@ -161,8 +161,7 @@ def _doing(request: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment in which the child process finds this package. An empty path would be the current
-    folder."""
+    """Return the environment in which a child process finds this package. An empty path is the current folder."""
     root = str(Path(__file__).parent.parent.parent)
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -25,9 +25,7 @@ def _marker(array: Array, turn: int) -> int:
 
 
 def mark(array: Array, turn: int) -> None:
-    """Fill an array with the marker value. Turns 0 and 1 have different markers for integers, because a result can
-    equal a marker.
-    """
+    """Fill an array with the marker, which differs in turns 0 and 1 for integers: results may equal one."""
     array.view(f"u{array.itemsize}").fill(_marker(array, turn))
 
 

@@ -151,9 +151,7 @@ class Negotiation:
         return offer
 
     def _offer_until_accepted(self, offer: Offer) -> str:
-        """Offer a configuration to the layer, with its changes, until it is accepted. Return "", or the reason for
-        refusal.
-        """
+        """Offer a configuration, with the layer's changes, until it is accepted. Return "" or the refusal."""
         if not self._type.select:
             return ""
         for _ in range(_ROUNDS):
@@ -215,9 +213,7 @@ def _is_float(number: int) -> bool:
 
 
 def is_turned(node: Node, edge: Edge, rank: int) -> bool:
-    """Return whether a value of this rank has another order of axes in the file than the configuration
-    requires.
-    """
+    """Return whether a value of this rank has another order of axes in the file than configured."""
     if rank != 4 or node.layout not in ORDERS or edge.layout == abi.ANY:
         return False
     return _NUMBERS[node.layout] != edge.layout

@@ -163,9 +163,7 @@ class Bound:
                 self._notes += made.notes
 
     def _prepare(self, instance: Layer, dialect: str | None) -> None:
-        """Give an instance of a typed class its params. Raise LayerError for those that a built-in class does not
-        support.
-        """
+        """Give an instance of a typed class its params. Raise LayerError for those that it does not support."""
         if not self.definition.built_in:
             blobs = [b.copy() for b in self.node.blobs] if self.writes else self.node.blobs
             self.user(instance.prepare, replace(self.node, blobs=blobs), dialect, name="setup")
@@ -273,9 +271,7 @@ class Bound:
             self._input_counts.add(count)
 
     def _built_in(self, inputs: Sequence[Any]) -> Any:
-        """Call a built-in layer's forward. Raise LayerError, with the shapes, for inputs that it does not
-        support.
-        """
+        """Call a built-in layer's forward. Raise LayerError, with the shapes, for inputs it does not support."""
         try:
             return call_user(self.instance.forward, *inputs)
         except AnyLayerError:

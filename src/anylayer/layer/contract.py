@@ -162,13 +162,11 @@ class Layer(Message):
         target.assign(values, dialect=self.dialect, defaults=defaults, message=name, lines=node.lines)
 
     def input_types(self) -> list[TensorType | None]:
-        """Return, for the roles "input" and "data", the type of each output, None where the file does not give
-        it."""
+        """Return, for the roles "input" and "data", the type of each output, None where the file lacks it."""
         return [None] * self.outputs
 
     def coordinates(self) -> PixelMap | None:
-        """Return the map a*i + b from input pixels to output pixels along height and width; None where there is
-        none."""
+        """Return the map a*i + b from input pixels to output pixels along height and width, or None."""
         return IDENTITY if self.elementwise else None
 
     def note(self, text: str, *, open_size: int | None = None) -> None:
@@ -219,23 +217,20 @@ class Layer(Message):
 
     @property
     def unfilled(self) -> list[str]:
-        """The names of weights that neither a file nor a deterministic filler gives; complete after a call of
-        forward."""
+        """The names of weights that neither a file nor a deterministic filler gives; complete after forward."""
         if self._blobs:
             return []
         return [w.what for w in self._wanted.values() if w.values() is None]
 
     def check_blobs(self) -> None:
-        """Raise LayerError where the weights file has more blobs than forward has asked for. Called after
-        forward."""
+        """Raise LayerError where the weights file has more blobs than forward, called before, has asked for."""
         given, used = len(self._blobs), len(self._wanted)
         need(given <= used, f"the weights file has {plural(given, 'blob')}, expected {used}")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A weight that a layer asks for: its shape, its name in messages, and the filler for its values without a
-    file."""
+    """A weight that a layer asks for: its shape, its name in messages, and its filler without a file."""
 
     shape: Shape
     what: str

@@ -131,8 +131,7 @@ def _digest(path: Path) -> str:
 
 
 def _execute(path: Path, place: Path) -> _Loaded:
-    """Execute a layers file. Of a program that parses the command line or cannot run here, execute the definitions
-    only."""
+    """Execute a layers file; only the definitions if it parses the command line or cannot run here."""
     name = f"anylayer_user_{path.stem}_{abs(hash(place)):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -1,5 +1,4 @@
-"""OpenCV's contract for a layer's class: how it is called, the shapes that it declares, the arrays that it
-returns."""
+"""OpenCV's contract for a layer's class: its calls, the shapes that it declares, the arrays it returns."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ def _without_word(value: Any) -> Any:
 
 
 def make(call: CallUser, node: Node, definition: Definition, types: Sequence[TensorType]) -> Made:
-    """Make an instance for these input types: call `__init__`, getMemoryShapes and finalize once each, in this
-    order."""
+    """Make an instance for these input types: call `__init__`, getMemoryShapes and finalize once each."""
     need(callable(definition.cls), f"a layer's class is needed, got {type(definition.cls).__name__}")
     seen = order_seen(definition.cls, node)
     stated = bool(stated_order(definition.cls))
@@ -128,8 +126,7 @@ def _declared_shapes(
 
 
 def _read_shapes(answer: Any) -> list[Shape]:
-    """Return the result of getMemoryShapes as shapes. Raise LayerError where it is not a list of lists of
-    sizes."""
+    """Return the result of getMemoryShapes as shapes. Raise LayerError unless it is a list of lists of sizes."""
     try:
         shapes = [plain([*map(as_index, shape)]) for shape in answer]
     except TraceError:
@@ -159,8 +156,7 @@ def _brief(value: Any) -> str:
 
 
 def _takes_two(function: Any) -> bool:
-    """Return whether a method takes two arguments. OpenCV never calls finalize in Python, so it may be
-    anything."""
+    """Return whether a method takes two arguments. OpenCV never calls finalize in Python: it may be anything."""
     try:
         inspect.signature(function).bind(None, None)
     except (TypeError, ValueError):

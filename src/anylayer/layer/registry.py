@@ -91,8 +91,7 @@ _collecting: ContextVar[list[Definition] | None] = ContextVar("collecting", defa
 
 @contextmanager
 def collecting(found: list[Definition]) -> Iterator[None]:
-    """Append the classes that register themselves inside to `found`, instead of registering them for the
-    process."""
+    """Append the classes that register themselves inside to `found`, instead of registering them."""
     token = _collecting.set(found)
     try:
         yield
@@ -150,8 +149,7 @@ def origin_of(cls: Any) -> str:
 
 
 class Registry:
-    """The built-in layers of one format. The files of `anylayer/layers/<format>/` are imported when they are
-    needed."""
+    """The built-in layers of one format. Files of `anylayer/layers/<format>/` are imported when needed."""
 
     _formats: ClassVar[dict[str, Registry]] = {}
     """One instance per format, for the process."""

@@ -59,8 +59,7 @@ class _Copies:
         return self._made[id(value)]
 
     def _array(self, value: Any) -> Any:
-        """Return a copy of an array. Refuse two views of the same memory, because writing to one changes the
-        other."""
+        """Return a copy of an array. Refuse two views of the same memory: writing to one changes the other."""
         owner = value if value.base is None else value.base
         self._bytes += value.nbytes
         if value.dtype.hasobject or id(owner) in self._owners or self._bytes > _MAX_BYTES:

@@ -135,9 +135,7 @@ def marked_by_nms(boxes: Array, scores: Array, threshold: float) -> Array:
 
 
 def decreasing_thresholds(threshold: float, eta: float) -> list[float]:
-    """Return the thresholds of adaptive NMS: each kept box multiplies the threshold by `eta` while it is above
-    0.5.
-    """
+    """Return the thresholds of adaptive NMS: each kept box multiplies one above 0.5 by `eta`."""
     thresholds = [float(np.float32(threshold))]
     while eta < 1 and thresholds[-1] > 0.5 and len(thresholds) < 1000:
         thresholds.append(float(np.float32(thresholds[-1]) * np.float32(eta)))

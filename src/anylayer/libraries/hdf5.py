@@ -89,9 +89,7 @@ def _read(function: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Source:
-    """An open file: its bytes, the bytes that may still be unpacked, and the number of members that may still be
-    read.
-    """
+    """An open file: its bytes, and the numbers of bytes and of members that may still be read."""
 
     pyfive: Any
     whole: Array
@@ -109,8 +107,7 @@ class _Source:
 
 
 class _Part(io.RawIOBase):
-    """Bytes as a file object. A structure with a cycle is read without end, so the bytes that are read are
-    limited."""
+    """Bytes as a file object. The bytes that are read are limited, because a structure may have a cycle."""
 
     def __init__(self, data: Array) -> None:
         self._data, self._at = memoryview(data.data), 0
@@ -328,8 +325,7 @@ def _undo_filter(data: bytes, number: int, parameters: Sequence[int], wanted: in
 
 
 def _sums_agree(data: bytes) -> bool:
-    """Return whether the Fletcher32 sum at the end of a chunk is that of its bytes (H5_checksum_fletcher32 of
-    H5checksum.c)."""
+    """Return whether a chunk ends with the Fletcher32 sum of its bytes (H5_checksum_fletcher32, H5checksum.c)."""
     body = data[:-4] + b"\0" * (len(data) % 2)
     words = np.frombuffer(body, ">u2").astype(np.uint64)
     weights = np.arange(len(words), 0, -1, dtype=np.uint64) % np.uint64(65535)

@@ -82,8 +82,7 @@ def processor_count() -> int:
 
 
 def busy_seconds() -> float | None:
-    """Return the time for which the processors of this machine have been busy in total; None where the system does
-    not say."""
+    """Return the time for which this machine's processors have been busy; None where the system does not say."""
     try:
         ticks = [int(word) for word in Path("/proc/stat").read_text("ascii").split()[1:9]]
     except (OSError, ValueError):

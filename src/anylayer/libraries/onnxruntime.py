@@ -40,9 +40,7 @@ if _loaded and not _chosen and hasattr(ort, "disable_telemetry_events"):
 
 
 def has_cuda() -> bool:
-    """Return whether the installed ONNX Runtime supports CUDA. A missing GPU is detected when a graph is
-    compiled.
-    """
+    """Return whether ONNX Runtime supports CUDA. A missing GPU is detected when a graph is compiled."""
     return CUDA in ort.get_available_providers()
 
 

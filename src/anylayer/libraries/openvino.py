@@ -75,8 +75,7 @@ def saturates() -> bool:
 
 
 def add_onnx_operator(name: str, domain: str, convert: Callable[[Any], list[Any]]) -> None:
-    """Have the shared core convert an operator of ONNX models with `convert`, which takes the frontend's node and
-    returns the outputs."""
+    """Have the shared core convert an ONNX operator with `convert`: from the frontend's node to outputs."""
     from openvino.frontend.onnx import ConversionExtension
 
     shared_core().add_extension(ConversionExtension(name, domain, convert))

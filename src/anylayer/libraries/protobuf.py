@@ -27,8 +27,7 @@ def message_class(file: Any, name: str) -> Any:
 
 
 def message_classes(file: Any) -> dict[str, Any]:
-    """Return the classes of all messages and enums that a FileDescriptorProto declares outside of messages, by
-    name."""
+    """Return the classes of the messages and enums at the top level of a FileDescriptorProto, by name."""
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     package = f"{file.package}." if file.package else ""

@@ -77,8 +77,7 @@ class Device:
 
 
 class Memory:
-    """Memory that host and device share. `array` is the host's view, `argument` stands for it in a kernel's
-    arguments."""
+    """Memory that host and device share: `array` is the host's view, `argument` a kernel's argument for it."""
 
     def __init__(self, array: Array, argument: Any) -> None:
         self.array, self.argument = array, argument

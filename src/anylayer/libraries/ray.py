@@ -216,8 +216,7 @@ def free_cores() -> list[int]:
 
 
 def need_cores(processes: Sequence[int], remedy: str) -> None:
-    """Raise InputError if the free cores do not suffice for processes that need so many each. Ray would wait for
-    ever."""
+    """Raise InputError if there are too few free cores for the processes: Ray would wait for ever."""
     for _ in range(_ATTEMPTS):  # Ray reports cores that were released with a delay
         free = free_cores()
         if _fit(processes, free):

@@ -1,5 +1,4 @@
-"""Requests and responses of HTTP by Starlette, which comes with ray[serve]. This is the only file that imports
-it."""
+"""Requests and responses of HTTP by Starlette, which comes with ray[serve]; no other file imports it."""
 
 from __future__ import annotations
 

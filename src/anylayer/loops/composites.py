@@ -65,8 +65,7 @@ def _checked_indices(new: Rewriter, op: Op) -> Op | None:
 
 
 def _inside(new: Rewriter, op: Op, x: Value, index: Value) -> Value:
-    """Append an operator that checks the indices of a gather, so that each index is checked once: before an Expand
-    that copies them."""
+    """Append a check of the indices of a gather, each once: before an Expand that copies them."""
     copies = new.producer(index, "Expand")
     if copies is not None:
         return new.step(op, "Expand", [_inside(new, op, x, copies.first), copies.inputs[1]], index.shape, np.int64)

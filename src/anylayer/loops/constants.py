@@ -51,9 +51,7 @@ def _quotient(scalars: Scalars, array: Array, places: Sequence[Expression]) -> S
 
 
 def _comparison(scalars: Scalars, array: Array, places: Sequence[Expression]) -> Scalar | None:
-    """Return an element of a matrix of booleans that differ on the two sides of a diagonal, as a comparison of its
-    indices; None for other arrays.
-    """
+    """Return an element of booleans that differ on two sides of a diagonal as a comparison, else None."""
     if array.dtype.kind != "b" or len(places) != 2:
         return None
     above = array if array[0, -1] else ~array

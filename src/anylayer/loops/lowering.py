@@ -1,6 +1,4 @@
-"""The state of a lowering: the values in buffers, the expressions for elements of all other values, and the
-loops.
-"""
+"""The state of a lowering: the values in buffers, the expressions for elements of others, and the loops."""
 
 from __future__ import annotations
 
@@ -100,9 +98,7 @@ def given(op: Op, i: int = 0) -> Value:
 
 @dataclass(slots=True)
 class _LoopBody:
-    """The body of nested loops under construction: the names of its variables and locals, and the statements that
-    must precede its last statement.
-    """
+    """The body of nested loops under construction: its names, and statements before its last one."""
 
     names: set[str]
     statements: list[Statement] = field(default_factory=list)
@@ -448,9 +444,7 @@ class Lowering:
         shape: Sequence[Expression],
         splits: Mapping[int, Sequence[Expression]] = MappingProxyType({}),
     ) -> tuple[list[list[tuple[str, Expression]]], Index]:
-        """Return the loops of each group of axes, the outermost first, and the index of an iteration. splits: see
-        `_nest`.
-        """
+        """Return the loops of each group of axes, outermost first, and an iteration's index. splits: `_nest`."""
         index: Index = [constant(0)] * len(shape)
         loops = []
         for at, group in enumerate(groups):

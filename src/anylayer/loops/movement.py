@@ -56,9 +56,7 @@ def reshaped(
 
 
 def _cuts(old: Sequence[Expression], new: Sequence[Expression]) -> list[tuple[int, int]]:
-    """Return the positions at which the axes of two shapes can be cut into groups with equal numbers of
-    elements.
-    """
+    """Return the positions at which two shapes can be cut into groups with equal numbers of elements."""
     products: dict[Expression, int] = {}
     total = constant(1)
     for j, size in enumerate(new):
@@ -151,9 +149,7 @@ def _split_op(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
 
 @elements("Concat")
 def _concat(low: Lowering, op: Op, at: int, index: Index) -> Scalar:
-    """Return an element of one of the parts. If the index does not determine the part, select it by
-    comparisons.
-    """
+    """Return an element of one of the parts, which comparisons select if the index does not determine it."""
     axis = op["axis"] % len(index)
     place, element = index[axis], None
     end, parts = constant(0), []

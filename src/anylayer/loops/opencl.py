@@ -308,9 +308,7 @@ class _OpenCLPrinter(Printer):
         return stop
 
     def stages(self, body: Sequence[Any]) -> None:
-        """Write consecutive loops, with a barrier before each loop that reads a buffer written by an earlier
-        one.
-        """
+        """Write consecutive loops, with a barrier before each that reads a buffer written by an earlier one."""
         written: set[Buffer] = set()
         for s in body:
             if isinstance(s, Comment):
@@ -400,9 +398,7 @@ class _OpenCLPrinter(Printer):
             self.line("const int column = (int)get_global_id(0), row = (int)get_global_id(1);")
 
     def size_check(self, work: Sequence[Expression]) -> None:
-        """Write a check of all sizes, and of the work sizes. For sizes that the code does not support, the kernel
-        writes nothing.
-        """
+        """Write a check of all sizes and work sizes. For unsupported sizes the kernel writes nothing."""
         tests = []
         for kind, arguments in (("INPUT", self.program.inputs), ("OUTPUT", self.program.outputs)):
             for i, a in enumerate(arguments):

@@ -207,8 +207,7 @@ class _Opening:
         return traced_openly(self.layer, types, self.ranges)
 
     def resolved(self, guard: Guard) -> dict[str, Expression] | None:
-        """Return the symbols that a guard fixes, each with the expression that replaces it; None for a guard that
-        fixes none."""
+        """Return the symbols that a guard fixes, with the expressions that replace them; None if it fixes none."""
         left, right = guard.left, guard.right
         if guard.relation != "==" or not isinstance(left, Expression) or not isinstance(right, Expression):
             return None
@@ -238,9 +237,7 @@ class _Opening:
         self.ranges = dict.fromkeys(self.names, (1, MAX_VALUES)) if changed else self.ranges
 
     def require_same(self, graph: Graph, guards: Sequence[Guard], ranges: Ranges) -> None:
-        """Raise TraceError unless a trace at other sizes, which also fulfil the guards, records the same operators
-        as `graph`.
-        """
+        """Raise TraceError unless a trace at other sizes that fulfil the guards has the operators of `graph`."""
         for values in self.others(guards, ranges):
             other, _, _ = self.trace(values)
             problem = difference(graph, other)

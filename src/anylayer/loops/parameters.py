@@ -120,9 +120,7 @@ class _Search:
         return found > 0
 
     def holds(self, v: Value, w: Value, a: Node, b: Node, name: str, blob: int | None) -> bool:
-        """Return whether two constants differ only in elements that equal the param or blob of nodes `a` and
-        `b`.
-        """
+        """Return whether two constants differ only in elements that equal the param or blob of `a` and `b`."""
         if v.const is None or w.const is None or v.dtype.kind not in "fiu":
             return False
         if blob is None and v.const.size > _MAX_ELEMENTS:
@@ -186,9 +184,7 @@ _GENERAL = 2
 
 
 def others(value: Any, k: int = 0) -> list[Any]:
-    """Return other values of a param. The first one depends on `k`, and is unlikely to occur in the layer's own
-    code.
-    """
+    """Return other values of a param. The first depends on `k`, so that the layer's code hardly contains it."""
     values = _numbers(value)
     if not values or not all(isinstance(v, (int, float)) and not isinstance(v, (bool, Flag)) for v in values):
         return []

@@ -214,9 +214,7 @@ class Printer(ABC):
         return self.function(x, arguments), ATOM
 
     def cast(self, x: Scalar, kind: str, argument: str) -> str:
-        """Return an expression that converts `argument` to a type. Floats become small integers by way of int64,
-        which wraps around.
-        """
+        """Return a conversion of `argument` to a type: floats to small integers through int64, which wraps."""
         wraps = x.args[0].dtype.kind == "f" and x.dtype.kind in "iu" and x.dtype.itemsize < 8
         inner = self.converted(self.types["int64"], argument) if wraps else argument
         return self.converted(kind, inner)

@@ -224,9 +224,7 @@ def _top_k(low: Lowering, op: Op) -> None:
 def _rank_elements(
     low: Lowering, x: Value, count: Expression, axis: int, largest: bool, values: Buffer, indices: Buffer
 ) -> None:
-    """Append loops that compute the rank of each element: the number of elements that precede it in sorted
-    order.
-    """
+    """Append loops that compute the rank of each element: the number of elements before it in sorted order."""
     shape = sizes_of(x)
     loops, index = _outer(low, shape, axis)
     (outer, i), (inner, j) = low.variable(shape[axis]), low.variable(shape[axis])

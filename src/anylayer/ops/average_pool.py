@@ -42,9 +42,7 @@ def average_pool(
 
 
 def _divisors(sizes: Sequence[int], plan: PoolingPlan, count_include_pad: bool) -> Array:
-    """Return the number of cells that the mean of each window includes, of a shape that broadcasts to (N, C,
-    *counts).
-    """
+    """Return the number of cells in the mean of each window, in a shape that broadcasts to (N, C, *counts)."""
     total: Array = np.ones((1,) * len(sizes), np.int64)
     for axis, (n, k, s, d, (begin, end), count) in enumerate(
         zip(sizes, plan.kernel, plan.strides, plan.dilations, plan.pads, plan.counts)

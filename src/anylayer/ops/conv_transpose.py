@@ -27,9 +27,7 @@ from anylayer.tracing import record
 
 
 class _TransposedPlan(NamedTuple):
-    """The checked arguments. extra: output_padding. full: the spatial sizes before `pads` crops them. sizes: the
-    spatial sizes of the result.
-    """
+    """The checked arguments. extra: output_padding. full, sizes: before and after `pads` crops them."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]

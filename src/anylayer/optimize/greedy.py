@@ -38,9 +38,7 @@ class Greedy:
     conditions: list[Value]
 
     def outside(self, value: Value) -> Value | None:
-        """Return what a value of the body is outside of the loop, if it is a constant or an input that is the same
-        in each step; else None.
-        """
+        """Return the outer value of a body's value that is a constant or the same in each step; else None."""
         if value.const is not None:
             return value
         fixed = 2 + self.loop["states"]  # the inputs before are the step, the condition and the states

@@ -233,8 +233,7 @@ def _cumsum(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> lis
 
 @_along("Softmax", "LogSoftmax", "TopK")
 def _innermost(do: LayoutPropagation, o: Op, x: View, axes: tuple[int, ...]) -> list[View] | None:
-    """Apply a softmax or TopK to the base if its axis is the innermost axis there: for other axes, engines
-    transpose."""
+    """Apply a softmax or TopK to the base if its axis is innermost there: engines transpose for others."""
     axis = axes[o["axis"] % len(axes)]
     if any(d != 1 for d in x.base.shape[axis + 1 :]):
         return None

@@ -298,9 +298,7 @@ class Rewriter(NewGraph):
         return self.graph.append_copy(here, here.inputs)
 
     def mapped(self, value: Value | None) -> Value | None:
-        """Return the new graph's value for a value of the old graph. A constant is added to the new graph on first
-        use.
-        """
+        """Return the new graph's value for one of the old graph. A constant is added on first use."""
         if value is None:
             return None
         new_value = self.values.get(value)

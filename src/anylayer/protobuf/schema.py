@@ -65,9 +65,7 @@ class Schema:
     partial: bool = False
 
     def resolve(self) -> None:
-        """Replace the name of each field's type by the message or enum of that name in the innermost scope that
-        has it.
-        """
+        """Replace the name of each field's type by the message or enum that has it in the innermost scope."""
         for scope, message in self.messages.items():
             for name, declared in message.fields.items():
                 if is_undeclared(declared.kind):

@@ -1,6 +1,4 @@
-"""Send networks to the processes of a cluster together with the user's layers, so that the processes need no
-files.
-"""
+"""Send networks to the processes of a cluster with the user's layers, so that they need no files."""
 
 from __future__ import annotations
 

@@ -18,9 +18,7 @@ from anylayer.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of `anylayer.read` for one format: its documentation, its name, and its type as Python
-    spells it.
-    """
+    """An option of `anylayer.read` for one format: its documentation, name, and type as Python spells it."""
 
     doc: str
     name: str = ""

@@ -64,9 +64,7 @@ class Batches:
         return self._fastest(samples[0], most)
 
     def _fastest(self, sample: Arrays, most: int) -> tuple[int, str]:
-        """Measure batches of increasing size until one is not faster per sample than the previous one. Return the
-        best size, and why it is not larger.
-        """
+        """Measure larger and larger batches until one is not faster per sample. Return the best, and why."""
         size = 1
         self.seconds[1] = self._time(sample, 1)
         while 2 * size <= most:

@@ -52,9 +52,7 @@ def trusted(
 def _wrong_engines(
     outputs: Mapping[str, Outputs], arrays: Sequence[Array], definition: EngineRun
 ) -> dict[str, str]:
-    """Return the engines that differ from the layers in NumPy, and how each differs; empty if NumPy raises an
-    error.
-    """
+    """Return the engines that differ from the layers in NumPy, and how; empty if NumPy raises an error."""
     try:
         want = definition(arrays)
     except AnyLayerError:

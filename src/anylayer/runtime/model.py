@@ -136,8 +136,7 @@ class Model:
 
     @property
     def host_calls(self) -> list[tuple[str, str, str]]:
-        """Return (node, layer type, reason) for each host call. The list is empty on engine "numpy", where every
-        layer runs in Python."""
+        """Return (node, layer type, reason) for each host call; none on engine "numpy"."""
         return self.plan.host_calls if self.plan else []
 
     @property

@@ -1,5 +1,4 @@
-"""Warnings for inputs that seem to be channels-last where the network is channels-first, or the other way
-round."""
+"""Warnings for inputs that seem to be channels-last in a network that is channels-first, or vice versa."""
 
 from __future__ import annotations
 

@@ -65,14 +65,12 @@ class PairFinder:
     definition: EngineRun
 
     def faster(self, plan: Plan, best: Split) -> Split | None:
-        """Return a plan on two engines that is faster than `best`, the plan on the fastest engine; None where
-        there is none."""
+        """Return a plan on two engines that is faster than `best`, the plan on the fastest engine, or None."""
         parts = self._promising(plan, best.name)
         return self.checked(plan, [parts], best) if parts is not None else None
 
     def checked(self, plan: Plan, candidates: Sequence[Sequence[EnginePart]], best: Split) -> Split | None:
-        """Return the fastest of the plans in these parts, if it computes the same as `best` on noise and is
-        measured faster; else None."""
+        """Return the fastest plan in these parts, if it computes the same as `best` faster; else None."""
         arrays = plan_noise(plan)
         runners = [
             best.runner,

@@ -1,5 +1,4 @@
-"""Run a network: a plan on an engine, with layers in Python as host calls, or each layer's forward in NumPy. Both
-are called with one array per input."""
+"""Run a network: a plan on an engine with host calls, or each layer's forward in NumPy."""
 
 from __future__ import annotations
 

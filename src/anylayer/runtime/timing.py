@@ -39,9 +39,7 @@ def quiet_runs(plan: Plan) -> AbstractContextManager[None]:
 
 
 def others_busy() -> Callable[[], float]:
-    """Return a function that returns how many processors other programs have occupied since now, on average; 0
-    where the system does not say.
-    """
+    """Return a function that returns how many processors other programs have occupied since, or 0."""
     start, wall, own_seconds = busy_seconds(), time.perf_counter(), time.process_time()
 
     def share() -> float:
@@ -89,8 +87,7 @@ def _wait_for_spinning_threads() -> None:
 
 
 def _turn(call: Callable[[], object], clock: Callable[[], float], follows: bool) -> float:
-    """Run a call for a turn, and return the seconds of its fastest run. follows: whether its last turn was the one
-    before."""
+    """Run a call for a turn. Return the seconds of its fastest run. follows: whether it had the last turn."""
     if not follows:
         _wait_for_spinning_threads()
         start = clock()

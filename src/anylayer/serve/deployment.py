@@ -178,9 +178,7 @@ def _description(handle: Any, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _telling(name: str, tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` from time to time while the block waits for an application, with the status that Ray Serve
-    reports.
-    """
+    """Call `tell` with Ray Serve's status from time to time while the block waits for an application."""
     finished, began = threading.Event(), time.monotonic()
 
     def watch() -> None:

@@ -94,9 +94,7 @@ class Served:
         return ordered_inputs(request, self._types, self._sizes)
 
     def picture(self, data: bytes) -> Request:
-        """Return the request for a body that is a picture: it is the network's first input, and the answer is
-        JSON.
-        """
+        """Return the request for a picture as the body: it is the first input, and the answer is JSON."""
         return Request({}, {next(iter(self._types)): [data]})
 
     def run(self, requests: Sequence[Mapping[str, Array]]) -> list[tuple[dict[str, Array] | AnyLayerError, int]]:

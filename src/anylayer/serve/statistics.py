@@ -21,9 +21,7 @@ _PARTS = (
 
 
 class Statistics:
-    """The requests that one process has answered, and the runs of its model by their number of samples. Times are
-    nanoseconds.
-    """
+    """The requests of one process, and the runs of its model by number of samples, in nanoseconds."""
 
     def __init__(self, runs: Counter[int] | None = None, run_times: Counter[int] | None = None) -> None:
         self.counts, self.times = Counter[str](), Counter[str]()

@@ -113,9 +113,7 @@ class _NodeBuilder:
         return name
 
     def add(self, o: Op, name: str, doc: str = "") -> None:
-        """Append the node of an operator, or of a call of a model-local function. name, doc: name and doc string
-        of the node.
-        """
+        """Append the node of an operator, or of a call of a function, with its name and doc string."""
         op, inputs = o.op, list(o.inputs)
         if o.op == "Loop" and o.body is not None and not o.domain:
             inputs, attributes = self.loop(o, o.body)
@@ -280,9 +278,7 @@ input of the function."""
 
 
 class _FunctionBuilder(_NodeBuilder):
-    """A builder of a function from the body of a call. Names do not depend on the call, so equal bodies give equal
-    functions.
-    """
+    """A builder of a function from the body of a call. Equal bodies give equal functions: names do not differ."""
 
     def __init__(self, opset: int, functions: _Functions, graph: Graph) -> None:
         super().__init__(opset, functions)
@@ -370,8 +366,7 @@ def _input_names(o: Op) -> list[str]:
 
 
 def titles(graph: Graph) -> list[str]:
-    """Return unique names for the operators: the name of the network's node, and "node/operator" for its further
-    operators."""
+    """Return unique names for operators: the node's name, and "node/operator" for its further operators."""
     used: set[str] = set()
     names = []
     for o in graph.ops:

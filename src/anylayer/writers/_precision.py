@@ -1,5 +1,4 @@
-"""The precision of written files: float32, float16 for operators that lose little by it, or int8 for convolutions
-and matrix products."""
+"""The precision of written files: float32, or float16 or int8 for operators that lose little by it."""
 
 from __future__ import annotations
 

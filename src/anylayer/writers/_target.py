@@ -1,5 +1,4 @@
-"""What the builders of targets share: why an operator cannot be expressed, which operators read a value, and notes
-about the file."""
+"""What builders of targets share: why an operator cannot be expressed, consumers, notes about the file."""
 
 from __future__ import annotations
 

@@ -93,8 +93,7 @@ def _engines(names: tuple[str, ...], quiet: bool) -> list[str]:
 
 
 def _show(checks: dict[str, list[NodeCheck]]) -> None:
-    """Print a row per node that is not constant, notes with the nodes that they apply to, and a verdict per
-    engine."""
+    """Print a row per node that is not constant, notes with their nodes, and a verdict per engine."""
     columns = [*_NODE, *(Column(name) for name in checks)]
     rows = list(zip(*checks.values()))
     shown = [row for row in rows if not row[0].is_constant]

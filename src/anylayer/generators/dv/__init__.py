@@ -1,6 +1,4 @@
-"""DMP's DV700 accelerator: C++ source code of a network in the form of DMP's own tool, with callbacks for custom
-layers, and a runtime for PCs.
-"""
+"""DMP's DV700 accelerator: C++ code in the form of DMP's own tool, and a runtime for PCs."""
 
 from __future__ import annotations
 

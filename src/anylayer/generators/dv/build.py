@@ -65,9 +65,7 @@ def build(graph: Graph, places: Mapping[str, str], quantization: bool = False) -
 
 @dataclass(slots=True)
 class _Activation:
-    """An activation function of the hardware: its number in convolutions and in fully connected layers; 0 if they
-    lack it.
-    """
+    """An activation of the hardware: its number in convolutions and in fully connected layers; 0 if absent."""
 
     conv: int
     fc: int
@@ -239,9 +237,7 @@ class _PlanBuilder:
         self.weights[op] = nearest(kind.table, weight)
 
     def fused(self, kind: Convolution, ops: list[Op]) -> tuple[list[Op], Value]:
-        """Fuse a following activation and max pooling into a layer. Return the fused operators and the last
-        value.
-        """
+        """Fuse the activation and max pooling after a layer into it. Return them and the last value."""
         value = ops[-1].outputs[0]
         follower = self.consumers.only(value)
         activation = None if follower is None else _activation(follower)
@@ -433,9 +429,7 @@ class _PlanBuilder:
         raise LayerError(f"output {value.name} is a constant, which no layer of the hardware computes")
 
     def choose_formats(self, plan: DvPlan) -> None:
-        """Store the outputs of custom layers and softmax as 16-bit floats if the hardware reads them, else as
-        32-bit floats.
-        """
+        """Store outputs of custom layers and softmax as 16-bit floats if the hardware reads them, else 32-bit."""
         hardware = {
             view.buffer for layer in plan.layers if not isinstance(layer.kind, Custom) for view in layer.inputs
         }

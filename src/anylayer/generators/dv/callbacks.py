@@ -158,9 +158,7 @@ def _params(traced: TracedNode | None) -> Mapping[str, Any]:
 
 
 def _add_inputs(struct: Struct, layer: DvLayer) -> None:
-    """Add the offsets of the inputs to a struct if a layer has several inputs; the hardware's layer has room for
-    one.
-    """
+    """Add the offsets of the inputs to a struct if a layer has several: the hardware's layer has room for one."""
     if len(layer.inputs) > 1:
         struct.members.append(f"input_place {INPUTS}[{len(layer.inputs)}];")
         places = []
@@ -314,9 +312,7 @@ class PriorLayer:
 
 
 def priors_of(value: Array, traced: TracedNode | None) -> PriorLayer | None:
-    """Return the loop that computes a constant from the params of its layer, or None if the constant is something
-    else.
-    """
+    """Return the loop that computes a constant from its layer's params, or None for another constant."""
     if traced is None or value.dtype != np.float32:
         return None
     params = opencv_params(traced.node.params, traced.node.defaults)

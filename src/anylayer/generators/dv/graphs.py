@@ -1,6 +1,4 @@
-"""Changes of a network's graph for the hardware: buffers of fixed sizes, values within the range of 16-bit floats,
-and parts that become layers on the CPU.
-"""
+"""Changes of a graph for the hardware: fixed buffers, values of 16-bit floats, parts for the CPU."""
 
 from __future__ import annotations
 
@@ -101,9 +99,7 @@ _TARGET = 2.0**14
 
 
 class TooLarge(LayerError):
-    """The error of a layer whose values 16-bit floats cannot hold. `op` computes them, and `largest` is the
-    largest one.
-    """
+    """The error of a layer whose values 16-bit floats cannot hold: `op` computes them, up to `largest`."""
 
     def __init__(self, message: str, op: Op, largest: float) -> None:
         super().__init__(message)

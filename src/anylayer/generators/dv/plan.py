@@ -155,9 +155,7 @@ Kind = Convolution | FullyConnected | Concat | Runs | Softmax | Custom
 
 @dataclass(slots=True, eq=False)
 class DvLayer:
-    """A layer: its kind, the names and place of the network's nodes, its buffers, and the operators that it
-    computes.
-    """
+    """A layer: its kind, the network's nodes by name and place, its buffers, and the operators it computes."""
 
     kind: Kind
     names: list[str]

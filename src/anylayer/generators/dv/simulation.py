@@ -179,8 +179,6 @@ def _mean(x: Array, layers: Sequence[DvLayer]) -> Array:
 
 
 def _factor(layer: DvLayer) -> float:
-    """Return the hardware's average of a window relative to the exact one. It multiplies the sum by a rounded
-    16-bit float.
-    """
+    """Return the hardware's average of a window relative to the exact one: the factor is a 16-bit float."""
     x, y = layer.kind.pool_size if isinstance(layer.kind, Convolution) else (1, 1)
     return float(np.float16(1 / (x * y))) * x * y

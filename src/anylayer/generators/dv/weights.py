@@ -142,9 +142,7 @@ def table_of(weights: Array) -> Array:
 
 
 def _first_centers(values: Array) -> Array:
-    """Return 255 numbers whose density is the cube root of the values' density, which is the best one for many
-    centers.
-    """
+    """Return 255 numbers with the cube root of the values' density, the best one for many centers."""
     counts, edges = np.histogram(values, _BINS)
     share = np.concatenate([[0.0], np.cumsum(np.cbrt(counts))])
     return np.interp((np.arange(CENTERS) + 0.5) / CENTERS * share[-1], share, edges)
@@ -177,9 +175,7 @@ Sides = tuple[int, int, int, int]
 
 
 def dense(weight: Array, group: int) -> Array:
-    """Return the weights of a grouped convolution as those of one without groups. The hardware supports only
-    groups of one channel.
-    """
+    """Return weights of a grouped convolution as one without groups; the hardware has one channel per group."""
     if group == 1:
         return weight
     m, c, ky, kx = weight.shape

@@ -93,9 +93,7 @@ def check() -> None:
 
 
 class _Guarded:
-    """The class that cv2 creates for a layer. Its forward raises no exception, and always returns outputs of the
-    right shapes.
-    """
+    """The class that cv2 creates for a layer. Its forward never raises, and returns the right shapes."""
 
     def __init__(self, entry: _Entry, params: dict[str, Any], blobs: Sequence[Any]) -> None:
         self._entry = entry

@@ -1,6 +1,4 @@
-"""The parts of anylayer's base class for layers with declared fields, in NumPy only. They are copied into the
-generated module.
-"""
+"""The parts of anylayer's base class for declared fields, in NumPy only, which generated modules contain."""
 
 from __future__ import annotations
 

@@ -82,9 +82,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 
 @dataclass(slots=True)
 class Kernels:
-    """The files of the kernels, and notes on the layers without a kernel. `complete` says whether every layer has
-    one.
-    """
+    """The files of the kernels, and notes on the layers without one. `complete`: each layer has one."""
 
     files: dict[str, str] = field(default_factory=dict)
     complete: bool = True

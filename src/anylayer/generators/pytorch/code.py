@@ -221,9 +221,7 @@ class Code:
         self._in_use[expression] = max(self._in_use.get(expression, 0), self.last_use.get(value, 0))
 
     def finish(self, results: Sequence[str]) -> None:
-        """Append the return statement. If the last statement defines the only result, return its expression
-        directly.
-        """
+        """Append the return statement. If the last statement defines the only result, return its expression."""
         head = f"{results[0]} = "
         if len(results) == 1 and self.lines and self.lines[-1].startswith(head):
             self.lines[-1] = f"return {self.lines[-1].removeprefix(head)}"
@@ -243,9 +241,7 @@ class Code:
 
 
 class Weights:
-    """The arrays that are weights of the network: those that layers store, not those that their code computes from
-    sizes.
-    """
+    """The arrays that are weights of the network: those that layers store, not those computed from sizes."""
 
     def __init__(self, blobs: Sequence[Array]) -> None:
         self._known = {_content(b) for b in blobs if b.dtype.kind == "f"}

@@ -218,9 +218,7 @@ def _forward(arguments: Sequence[str], returned: str) -> list[str]:
 
 
 def _groups(ops: Sequence[Op]) -> Iterator[tuple[str, list[Op]]]:
-    """Yield (node, operators) for consecutive operators of one node. Operators without a node belong to the next
-    one.
-    """
+    """Yield (node, operators) for consecutive operators of a node. Those without a node belong to the next one."""
     waiting: list[Op] = []
     scope = ""
     for op in ops:

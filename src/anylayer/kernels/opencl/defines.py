@@ -1,6 +1,4 @@
-"""The #define lines before a kernel's source: built-in defines, in the order and spelling of OpenVINO's
-documentation, and the user's.
-"""
+"""The #define lines before a kernel's source: OpenVINO's built-in ones, then the user's."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ class Dump:
 
 
 class KernelSettings:
-    """The settings that the kernels of one network share: the user's options, the device, the folder of dumped
-    programs.
-    """
+    """The settings that a network's kernels share: the user's options, the device, the folder of dumps."""
 
     def __init__(self, asked: OpenCL) -> None:
         self.asked = asked

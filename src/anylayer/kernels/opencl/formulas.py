@@ -39,8 +39,7 @@ class Formula:
     steps: tuple[int | str, ...]
 
     def value(self, sizes: Mapping[str, int]) -> int:
-        """Return the value for these sizes of B, F, Y and X. Raise LayerError where a division by zero or a number
-        beyond 64 bits occurs."""
+        """Return the value for these sizes. Raise LayerError for a division by zero or more than 64 bits."""
         stack: list[int] = []
         for step in self.steps:
             if isinstance(step, int):
@@ -66,8 +65,7 @@ def _where(sizes: Mapping[str, int]) -> str:
 
 
 def parse_formulas(text: str, limit: int) -> tuple[Formula, ...]:
-    """Return the formulas that commas separate; none for an empty text. Raise FileError for anything else, and for
-    more than `limit` formulas."""
+    """Return the formulas between commas. Raise FileError for anything else and for more than `limit`."""
     need(len(text) <= _MAX_LENGTH, f"has {len(text)} characters, the limit is {_MAX_LENGTH}", FileError)
     if not text.strip():
         return ()

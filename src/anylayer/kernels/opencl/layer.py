@@ -79,9 +79,7 @@ class OpenCLType:
         return OpenCLLayer(self, node, types, outputs if outputs is not None else self._declared(node, types))
 
     def _declared(self, node: Node, types: Sequence[TensorType]) -> list[TensorType]:
-        """Return the output types that the file declares for a node. Raises LayerError for input types other than
-        the file's.
-        """
+        """Return the output types that the file declares for a node. Raises LayerError for other input types."""
         remedy = f"Give a NumPy class of type '{self.type}', or one that has getMemoryShapes only"
         declared = {} if self._network is None else {**self._network.inputs, **self._network.declared}
         declared_types = [kind for value in node.outputs if (kind := declared.get(value)) is not None]
@@ -188,9 +186,7 @@ class OpenCLLayer(CompiledKernel):
         return self.node.layout if rank == 4 and self.node.layout in ORDERS else "NCHW"[:rank]
 
     def _slot(self, kind: TensorType, argument: KernelArgument) -> Slot:
-        """Return the conversion of a port: to the format's order of axes, and of half to float if the device lacks
-        half.
-        """
+        """Return the conversion of a port: to the format's order of axes, and to float where half is missing."""
         rank, dtype, what = len(kind.shape), kind.dtype, f"{argument.kind} {argument.port}"
         if dtype == np.float16 and not self._has_half():
             dtype = np.dtype(np.float32)
@@ -307,9 +303,7 @@ class ProgramText:
         self.includes = any(_INCLUDE.search(source.text) for source in layer.sources)
 
     def shown(self, name: str) -> str:
-        """Return the text in the form of OpenVINO's documentation, with the name of a layer that has these
-        parameters.
-        """
+        """Return the text in the form of OpenVINO's documentation, with the name of a layer with these params."""
         layer = self._layer
         lines = [*self._built_ins, "", f"// Layer {_comment(name)} using Custom Layer {_comment(layer.type)}"]
         lines += ["// Custom Layer User Defines", *(define for _, define in self._defines)]
@@ -319,8 +313,7 @@ class ProgramText:
         return text
 
     def without_half(self) -> str:
-        """Return the compiled text for a device without half, whose compiler may refuse the pragma that enables
-        it."""
+        """Return the compiled text for a device without half, whose compiler may refuse its pragma."""
         return _HALF.sub("", self.compiled)
 
 

@@ -223,8 +223,7 @@ _BY_SCALE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_fo
 
 
 def _resizes_differently(call: OpCall) -> bool:
-    """Return whether engines resize differently: ONNX Runtime truncates integers, and sizes may depend on the
-    precision of their product."""
+    """Return whether engines differ: in truncated integers, or in sizes that depend on a product's precision."""
     if not all(map(call.is_constant, range(1, len(call.inputs)))):
         return False
     x, scales = call.inputs[0], call.input(2)

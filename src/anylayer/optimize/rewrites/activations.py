@@ -1,5 +1,4 @@
-"""Rectifiers that are written as several operators become Relu, LeakyRelu, PRelu and Clip, which engines fuse with
-the convolution before them."""
+"""Rectifiers in several operators become Relu, LeakyRelu, PRelu and Clip, which engines fuse."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Data movement in blocks: space to depth and back, shuffled channels, strided slices, reversed axes,
-unpooling."""
+"""Data movement in blocks: space to depth and back, shuffles, strided slices, reversed axes, unpooling."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ def _space_to_depth(new: Rewriter, o: Op) -> list[Value] | None:
     figure="block 2 of 64x26x26, us: 183 -> 92, channels outermost 182 -> 92; OpenVINO 52 -> 49: equal",
 )
 def _depth_to_space(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute a Transpose that moves the rows and columns of blocks from the channels into the map by
-    DepthToSpace."""
+    """Compute a Transpose that moves rows and columns of blocks from channels into the map by DepthToSpace."""
     six = _as_six_axes(new, o)
     if six is None:
         return None
@@ -148,8 +146,7 @@ def _reversed(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
-    """Return the starts, ends, axes and steps of a Slice. A stop of -1 in front of the first index is out of
-    range."""
+    """Return the starts, ends, axes and steps of a Slice. A stop before the first index is out of range."""
     ends = [c.stop if c.stop >= 0 else -(1 << 31) for c in cuts]
     return [[c.start for c in cuts], ends, [c.axis for c in cuts], [c.step for c in cuts]]
 
@@ -181,8 +178,7 @@ def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _offset(new: Rewriter, o: Op | None, b: int) -> tuple[Value, int] | None:
-    """Return (x, i * b + j) where an operator computes x[:, :, i::b, j::b] with i, j < b, and b divides the
-    map."""
+    """Return (x, i * b + j) where an operator computes x[:, :, i::b, j::b] with i, j < b, a divisor of both."""
     if o is None or not new.is_float32(o):
         return None
     x = o.first

@@ -31,8 +31,7 @@ def _normalization(o: Op) -> tuple[Value, Array, Array] | None:
     figure="saves a pass over the array; engines that do so themselves compile faster",
 )
 def _into_weights(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a scale and a shift per channel into the convolution or matrix product before them, if its result has
-    no other use."""
+    """Fold a scale and a shift per channel into the convolution or product before them, if its only use."""
     if not new.is_float32(o):
         return None
     affine = _normalization(o) if o.op == "BatchNormalization" else scale_and_shift(o)
@@ -117,9 +116,7 @@ def _pad_and_conv(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("AveragePool", figure="saves a pass over the array")
 def _pad_and_average(new: Rewriter, o: Op) -> list[Value] | None:
-    """Fold a Pad with zeros into the padding of the AveragePool after it, which then includes its padding in the
-    mean.
-    """
+    """Fold a Pad with zeros into the AveragePool after it, which then includes its padding in the mean."""
     padding = _padding(new, o.inputs[0])
     counted = o["count_include_pad"] or not any(o["pads"] or [0])
     if padding is None or padding[2] != 0 or not counted or o["ceil_mode"]:

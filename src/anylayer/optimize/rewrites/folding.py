@@ -1,5 +1,4 @@
-"""Data movement around convolutions and matrix products that is folded into their parameters: batches of strided
-pixels, permuted columns."""
+"""Data movement that is folded into parameters of convolutions and matrix products."""
 
 from __future__ import annotations
 

@@ -48,9 +48,7 @@ def _gelu(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _factors(new: Rewriter, source: Op | Value, depth: int) -> tuple[list[Value], float]:
-    """Return (values, number): the non-constant factors of a product or quotient, and the product of its
-    constants.
-    """
+    """Return (values, number): the non-constant factors of a product or quotient, and the constants' product."""
     parts = new.operands(source, "Mul") if depth else None
     if parts is None:
         quotient = new.operands(source, "Div") if depth else None

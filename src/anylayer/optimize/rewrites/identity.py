@@ -21,9 +21,7 @@ def _identity(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("Max", "Min", "Sum", "Mean", "Dropout")
 def _single_operand(new: Rewriter, o: Op) -> list[Value] | None:
-    """Remove Max, Min, Sum and Mean of one array, and Dropout. OpenVINO 2026.4 removes them when it reads a model,
-    and the name of an input is then lost.
-    """
+    """Remove Max, Min, Sum and Mean of one array, and Dropout: OpenVINO 2026.4 loses names of inputs."""
     single = len(o.inputs) == 1 or (o.op == "Dropout" and len(o.outputs) == 1 and o.inputs[2:] in ([], [None]))
     return [o.first] if single and o.first.shape == o.outputs[0].shape else None
 
@@ -68,8 +66,7 @@ def _reshapes(new: Rewriter, o: Op) -> list[Value] | None:
 
 @rule("Transpose")
 def _transposes(new: Rewriter, o: Op) -> list[Value] | None:
-    """Combine two Transposes, remove one that is the identity, and make one that only moves axes of size 1 a
-    Reshape."""
+    """Combine two Transposes, remove the identity, and make one that only moves axes of size 1 a Reshape."""
     x, perm = o.first, list(o["perm"])
     inner = new.producer(x, "Transpose")
     if inner is not None:

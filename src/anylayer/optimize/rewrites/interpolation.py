@@ -1,5 +1,4 @@
-"""Sums of selected rows and columns with constant weights, as interpolation computes them, become products with
-constant matrices, or Resize."""
+"""Sums of rows and columns with constant weights become products with constant matrices, or Resize."""
 
 from __future__ import annotations
 
@@ -253,9 +252,7 @@ def _sum_of_two(a: _Term, b: _Term) -> _Term | None:
 
 
 def _dense(a: Array | None, b: Array | None) -> tuple[Array, Array] | None:
-    """Return two matrices, with an identity matrix in place of None. Return None for two of them, and where the
-    shapes differ.
-    """
+    """Return two matrices, an identity matrix for None. Return None for two of them and for other shapes."""
     if a is None:
         return None if b is None else _dense(np.eye(b.shape[1]), b)
     b = np.eye(a.shape[1]) if b is None else b

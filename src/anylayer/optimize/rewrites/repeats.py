@@ -70,8 +70,7 @@ def _expanded(new: Rewriter, o: Op) -> list[Value] | None:
     figure="2 x 2 of 128x26x26, us: 699 -> 151 (by Resize 112, which is slow for other sizes)",
 )
 def _expanded_by_gathers(new: Rewriter, o: Op) -> list[Value] | None:
-    """Compute copies along new axes, which a Reshape merges with the rows and columns, by two Gathers, columns
-    first."""
+    """Compute copies along new axes, which a Reshape merges with rows and columns, by Gathers, columns first."""
     x = _copied_map(new, o)
     if x is None:
         return None
@@ -119,9 +118,7 @@ def _before_copies(new: Rewriter, x: Value) -> Value | None:
     "64x104x104: 46321 -> 22008, 2706 -> 2034",
 )
 def _columns_first(new: Rewriter, o: Op) -> list[Value] | None:
-    """Swap two Gathers so that the one along the inner axis, which costs more per element, runs before the one
-    that enlarges its axis.
-    """
+    """Swap two Gathers so that the one along the inner axis, which costs more, runs before an enlarging one."""
     outer, before = gathered(o), new.producer(o.inputs[0], "Gather")
     inner = gathered(before) if before is not None else None
     if outer is None or inner is None or before is None or not new.is_float32(o):
@@ -197,9 +194,7 @@ def _last_axis(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _select_columns(new: Rewriter, o: Op, x: Value, indices: Value) -> Value:
-    """Return x[..., indices]: by GatherElements for long rows, by a Gather of the transposed array for short
-    ones.
-    """
+    """Return x[..., indices]: by GatherElements for long rows, else by a Gather of the transposed array."""
     *lead, size = x.shape
     rows = int(np.prod(lead))
     count = int(np.prod(indices.shape))

@@ -20,8 +20,7 @@ Affine = tuple[Value, Array, Array, int]
 
 
 def _affine(new: Rewriter, source: Value | Op | None, depth: int = 8) -> Affine | None:
-    """Return (x, scale, shift, count) where `source` is x * scale + shift per channel, computed by `count`
-    operators."""
+    """Return (x, scale, shift, count) where `count` operators compute `source` as x * scale + shift."""
     o = source if isinstance(source, Op) else new.producer(source)
     if o is None or depth == 0 or (o not in ARITHMETIC and o.op != "BatchNormalization"):
         return None
@@ -72,8 +71,7 @@ def scale_and_shift(o: Op) -> tuple[Value, Array, Array] | None:
     "itself",
 )
 def _affine_chain(new: Rewriter, o: Op) -> list[Value] | None:
-    """Combine several products and sums with constants, one number per channel or one for all, into one
-    BatchNormalization."""
+    """Combine products and sums with constants, per channel or for all, into one BatchNormalization."""
     shape = o.outputs[0].shape
     if not new.is_float32(o) or len(shape) < 3 or np.prod(shape[2:]) < _FEWEST_CELLS or new.feeds_step(o):
         return None

@@ -65,8 +65,7 @@ def _softmax(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def _reduction(new: Rewriter, value: Value | None, op: str) -> tuple[Value, list[int]] | None:
-    """Return (x, axes) where a value is the reduction `op` of x with the reduced axes kept, perhaps by a
-    Reshape."""
+    """Return (x, axes) where a value is the reduction `op` of x with kept axes, perhaps by a Reshape."""
     reshaped = new.operands(value, "Reshape")
     o = new.producer(reshaped[0] if reshaped is not None else value, op)
     if o is None or value is None or len(o.inputs) < 2:

@@ -124,9 +124,7 @@ def _read_stored(
 
 @dataclass(slots=True)
 class _SharedParameter:
-    """A parameter that several layers share: the first of these layers, and the values that are last in
-    the file.
-    """
+    """A parameter that several layers share: the first of these layers, and the file's last values."""
 
     owner: Draft
     array: Array | None = None
@@ -151,9 +149,7 @@ def shared_parameters(layer: Draft) -> list[tuple[int, str, bool]]:
 
 
 def _share(layers: list[Draft], written: list[Draft], arrays_of: _Arrays) -> None:
-    """Give all layers that share a parameter the same values: those of the last layer in `written` that
-    has some.
-    """
+    """Give all layers that share a parameter the same values: the last ones among those in `written`."""
     storage: dict[str, _SharedParameter] = {}
     parameters = {layer: shared_parameters(layer) for layer in layers}
     for layer in layers:

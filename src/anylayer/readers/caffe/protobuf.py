@@ -72,9 +72,7 @@ def _networks(proto: Path, weights: Path, text: Path) -> tuple[Any, Any]:
 
 
 def _compare(message: Any, expected: Mapping[str, Any], path: str, ignored: Iterable[str] = ()) -> None:
-    """Raise ConversionError if a message has other fields or values than `expected`, except for the `ignored`
-    fields.
-    """
+    """Raise ConversionError if a message has other fields or values than `expected`, except for the `ignored`."""
     present = {field.name: (field, value) for field, value in message.ListFields() if field.name not in ignored}
     for name in expected:
         values = as_list(expected[name])

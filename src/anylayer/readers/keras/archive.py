@@ -1,6 +1,4 @@
-"""The parts of a Keras model: in a zip archive (.keras), in a folder, in an HDF5 file, or JSON and a
-weights file.
-"""
+"""The parts of a Keras model: in a zip archive (.keras), a folder, an HDF5 file, or JSON and weights."""
 
 from __future__ import annotations
 
@@ -147,9 +145,7 @@ def _legacy(group: hdf5.Group) -> WeightGroup:
 
 
 def _is_zip(path: Path) -> bool:
-    """Return whether a file is a zip archive, judged by its first bytes, because a truncated one lacks its
-    directory.
-    """
+    """Return whether a file is a zip archive by its first bytes: a truncated one lacks its directory."""
     with path.open("rb") as handle:
         return handle.read(4) == b"PK\x03\x04"
 

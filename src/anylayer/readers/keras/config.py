@@ -133,9 +133,7 @@ def _ref(history: Any) -> Ref:
 
 
 def refs_of(spec: Any) -> list[Ref]:
-    """Return the tensors of input_layers or output_layers: one [layer, call, output], or a list or dict
-    of them.
-    """
+    """Return the tensors of input_layers or output_layers: one [layer, call, output], or a list or dict."""
     if isinstance(spec, list) and len(spec) == 3 and isinstance(spec[0], str):
         return [_ref(spec)]
     if isinstance(spec, list):

@@ -1,6 +1,4 @@
-"""From a model's configuration to a Network: nested models are inlined, and calls become nodes in
-computing order.
-"""
+"""From a model's configuration to a Network: nested models are inlined, and calls become nodes."""
 
 from __future__ import annotations
 
@@ -349,9 +347,7 @@ class _AddingModel:
         return [add_node("part", [value, *inputs]) for _, value in outputs]
 
     def _passed_mask(self, cls: Any, inputs: list[str], call: LayerCall) -> str:
-        """Return the mask that is passed on with a layer's inputs, or "" if there is none or the call
-        names one.
-        """
+        """Return the mask that is passed on with a layer's inputs; "" if there is none or the call names one."""
         if not self.passes_masks or cls is None or "mask" in call.kwargs:
             return ""
         masks = self.building.masks

@@ -18,9 +18,7 @@ OPTIONS: dict[str, Option] = {}
 
 
 def match(path: Path) -> bool:
-    """Return whether a file is an ONNX model, judged by its first bytes, or by its suffix if they are
-    inconclusive.
-    """
+    """Return whether a file is an ONNX model by its first bytes, or by its suffix if they say nothing."""
     if path.is_dir():
         return False
     what = describe(path)

@@ -91,9 +91,7 @@ class LegacyLayer:
         return list(values)
 
     def per_axis(self, plural: str, stem: str, count: int, default: int) -> list[int]:
-        """Return `count` integers, one per spatial axis, from attribute `plural` ("y,x") or from stem-y and
-        stem-x.
-        """
+        """Return `count` integers, one per spatial axis, from `plural` ("y,x") or from stem-y and stem-x."""
         values = self.integers(plural)
         high = self.integer(f"{stem}-y", f"{stem}_h", f"{stem}_y", default=-1)
         wide = self.integer(f"{stem}-x", f"{stem}_w", f"{stem}_x", default=-1)

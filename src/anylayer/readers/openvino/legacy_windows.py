@@ -51,9 +51,7 @@ class LegacyWindows:
 
     @property
     def extent(self) -> list[int]:
-        """Return the number of input elements that a window spans on each axis, including the gaps of its
-        dilation.
-        """
+        """Return the number of input elements that a window spans on each axis, with the gaps of dilation."""
         return [extent(k, d) for k, d in zip(self.kernel, self.dilation)]
 
     def _set_auto_pads(self, mode: str) -> None:

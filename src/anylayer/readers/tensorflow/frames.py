@@ -247,9 +247,7 @@ class _Branches(_Structure):
 
 
 class _Side(_Walk):
-    """One side of a branch, up to its Switches: `switches` maps their names to them and the outputs that it
-    reads.
-    """
+    """One side of a branch, up to its Switches: `switches` maps their names to them and the outputs it reads."""
 
     def __init__(self, structure: _Structure, text: str, depth: int) -> None:
         super().__init__(structure, {}, depth)

@@ -58,9 +58,7 @@ def declared_results(meta: Record) -> dict[str, list[tuple[str, str]]]:
 
 
 def parse_name(text: str) -> tuple[str, int]:
-    """Return the operation and the index of the output that a tensor's name refers to: ("name", 1) for
-    "name:1".
-    """
+    """Return the operation and the index of the output that a tensor's name means: ("name", 1) for "name:1"."""
     name, colon, number = text.rpartition(":")
     if colon and number.isdigit() and len(number) < 7:
         return name, int(number)

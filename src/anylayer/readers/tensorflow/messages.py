@@ -158,9 +158,7 @@ def _text_value(block: Block, entry: Entry, declared: Field) -> Any:
 
 
 def numbers(record: Record, name: str) -> Array:
-    """Return all values of a packed field as one array: int64 for varints, or object if a text file
-    names enums.
-    """
+    """Return all values of a packed field: int64 for varints, or object if a text file names enums."""
     parts = record.all(name)
     if record.message.fields[name].kind in _PACKED:
         return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.zeros(0, np.float32)

@@ -75,9 +75,7 @@ class _Tensor:
 
 @dataclass(slots=True)
 class _Subgraphs:
-    """What the subgraphs of a model share, how many operators they may still have together, and the first values
-    of variables.
-    """
+    """What the subgraphs of a model share, the operators that they may still have, and variables' values."""
 
     model: FlatTable
     path: Path
@@ -280,9 +278,7 @@ class _Builder:
         need(tensor.name in self.produced, rule, NetworkError)
 
     def _need_new(self, tensor: _Tensor) -> None:
-        """Refuse a tensor that something else produces, or that is not supported. One without elements may be a
-        constant or not.
-        """
+        """Refuse a tensor that is produced before or not supported. One without elements may be a constant."""
         need(not tensor.refusal, f"tensor '{tensor.name}' {tensor.refusal}", NetworkError)
         is_new = tensor.name not in self.produced and (tensor.value is None or not tensor.value.size)
         need(is_new, f"tensor '{tensor.name}' has a value before", NetworkError)

@@ -122,8 +122,7 @@ UnsortedSegmentMin() UnsortedSegmentSum() ATan2() Sign() Bitcast() BitwiseXor() 
 
 
 def _tables(text: str) -> list[list[tuple[str, str, int]]]:
-    """Return the fields of tables: name, type (a code of `struct`, "s", or an enumeration; "[" begins a vector),
-    and default."""
+    """Return the fields of tables: name, type (of `struct`, "s", an enumeration; "[": a vector), default."""
     tables: list[list[tuple[str, str, int]]] = [[]]  # number 0 is NONE
     for _, fields in re.findall(r"(\w+)\(([^)]*)\)", text):
         words = [field.partition(":")[::2] for field in " ".join(fields.split()).split()]

@@ -124,8 +124,7 @@ def _lower_bound(op: Op) -> tuple[Value | None, float]:
 
 @rule("GridSample", kind="must", targets=_TARGETS, stage="raise")
 def _affine_sample(new: Rewriter, op: Op) -> list[Value] | None:
-    """Compute a bilinear GridSample, with zeros outside, at points that are an affine map of the plane per image,
-    by SpatialTransformer."""
+    """Compute a bilinear GridSample at an affine map of the plane per image by SpatialTransformer."""
     x, grid = op.inputs
     mode, padding = op["mode"], op["padding_mode"]
     if x is None or grid is None or len(x.shape) != 4 or (mode, padding) != ("bilinear", "zeros"):

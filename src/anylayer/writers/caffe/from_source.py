@@ -312,9 +312,7 @@ def _other_meaning(t: TracedNode, dialect: str, other: Definition) -> str:
 
 
 def _in_place_outputs(own: Sequence[Node | None]) -> dict[str, str]:
-    """Return the outputs that must share the blob of their input: Caffe's Eltwise computes another result in
-    place.
-    """
+    """Return the outputs that share the blob of their input: Caffe's Eltwise computes other results in place."""
     return {
         node.outputs[0]: node.inputs[0]
         for node in own

@@ -52,9 +52,7 @@ def _arrange(b: CaffeBuilder, x: BlobView, to: Arrangement) -> BlobView:
 
 
 def _moves_within_samples(to: Arrangement) -> tuple[Shape, Shape]:
-    """Return the moves of an arrangement (see Arrangement.moves). If it keeps the axis of samples, that axis stays
-    first.
-    """
+    """Return the moves of an arrangement (see Arrangement.moves). A kept axis of samples stays first."""
     count = to.source[:1]
     if count != to.shape[:1] or (count != (1,) and (to.permutation[0] != 0 or to.pieces[:1] != count)):
         return to.moves()

@@ -22,8 +22,7 @@ _ALMOST_ZERO = 1e-30
 
 
 def _batch_norm(b: CaffeBuilder, op: Op) -> BlobView:
-    """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder for the
-    options."""
+    """Fold the normalisation into the layer before it, or add BatchNorm and Scale; see CaffeBuilder."""
     refused = "no batch normalisation with computed statistics"
     scale, shift, mean, var = (b.given(op.constant(i), refused) for i in (1, 2, 3, 4))
     epsilon = float(op["epsilon"])

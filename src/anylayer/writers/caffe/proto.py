@@ -102,9 +102,7 @@ class _Writer:
         self.enums_of: dict[str, dict[str, Enum]] = {}
 
     def name(self, cls: type[Message], wanted: str = "") -> str:
-        """Return the type name of a message and add its declaration. A number is appended to `wanted` if that name
-        is taken.
-        """
+        """Return the type name of a message, and add its declaration. If `wanted` is taken, it gets a number."""
         wanted = wanted or cls.__name__
         shape = _shape(cls)
         name, i = wanted, 1
@@ -214,8 +212,6 @@ def _shape(cls: type[Message], around: tuple[type[Message], ...] = ()) -> Any:
 
 
 def _distinct(fields: Fields) -> Fields:
-    """Return the fields in the order of their numbers. If two have the same number, keep the one declared
-    later.
-    """
+    """Return the fields in the order of their numbers. Of two with the same number, keep the later one."""
     by_number = {f.number: (n, f) for n, f in fields.items()}
     return dict(by_number[number] for number in sorted(by_number) if number > 0)

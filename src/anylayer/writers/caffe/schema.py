@@ -183,9 +183,7 @@ class NetSchema:
 
 
 def _union(a: Fields, b: Fields) -> Fields:
-    """Return the fields of both, `a` first. A field of `b` whose number is used in `a` gets the next larger unused
-    number.
-    """
+    """Return the fields of both, `a` first. One of `b` whose number is used gets the next larger unused one."""
     fields = dict(a)
     used_numbers = {f.number for f in fields.values()}
     for name, declared in b.items():
@@ -197,9 +195,7 @@ def _union(a: Fields, b: Fields) -> Fields:
 
 
 def _fitting(name: str, declared: Field, placed: Sequence[Placed]) -> Field:
-    """Return the declared field if it can hold all the given values, else a field whose type is inferred from
-    them.
-    """
+    """Return the declared field if it can hold all the given values, else one whose type is inferred from them."""
     values = [(place, message[name]) for place, message in placed if name in message]
     try:
         for _, value in values:

@@ -215,9 +215,7 @@ def _is_exact(n: int, times: int) -> bool:
 
 
 def _repeat(b: NcnnBuilder, blob: str, outer: int, inner: int, times: int) -> str:
-    """Return a blob (outer, times, inner) in which each row of data (outer, inner) is repeated, by a product with
-    ones.
-    """
+    """Return a blob (outer, times, inner) in which a product with ones repeats each row of data (outer, inner)."""
     ones = b.constant(np.ones(times, np.float32), (1, times, 1))
     return b.add("BinaryOp", [b.reshape(blob, (outer, 1, inner)), ones], (outer, times, inner), {0: _MULTIPLY})
 

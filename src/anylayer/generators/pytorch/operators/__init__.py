@@ -27,9 +27,7 @@ UNREAD: Table[str, tuple[int, ...]] = Table()
 
 
 def writes(*ops: str, unread: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
-    """Register the decorated function for these operators. `unread` are the indices of inputs that its code does
-    not read.
-    """
+    """Register the decorated function for these operators. `unread`: indices of inputs it does not read."""
 
     def enter(function: Handler) -> Handler:
         HANDLERS.enter(ops, function)

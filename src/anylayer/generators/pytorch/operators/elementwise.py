@@ -51,9 +51,7 @@ _INFIX = {
 
 
 def operand(code: Code, op: Op, i: int) -> str:
-    """Return input `i` of an operator that broadcasts: as a number if it is a constant scalar and the other input
-    is not.
-    """
+    """Return input `i` of an operator that broadcasts: as a number if only it is a constant scalar."""
     value, other = op.inputs[i], op.inputs[1 - i]
     text = None
     if other is not None and other.const is None and other.dtype.kind != "b":
