@@ -43,10 +43,7 @@ def assert_same(actual: Array, want: Array, what: str = "", tolerance: float | N
 
 
 def check_function(
-    function: Function,
-    *inputs: Array,
-    engines: Sequence[str] | None = None,
-    tolerance: float | None = None,
+    function: Function, *inputs: Array, engines: Sequence[str] | None = None, tolerance: float | None = None
 ) -> Graph:
     """Compare `function(*inputs)` in NumPy with its trace on each engine, and return the traced graph.
 

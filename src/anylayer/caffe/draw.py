@@ -46,11 +46,7 @@ def draw_net(
 
 
 def draw_net_to_file(
-    caffe_net: Any,
-    filename: str | Path,
-    rankdir: str = "LR",
-    phase: int | None = None,
-    display_lrm: bool = False,
+    caffe_net: Any, filename: str | Path, rankdir: str = "LR", phase: int | None = None, display_lrm: bool = False
 ) -> None:
     """Write a picture of a network; the suffix of the file decides the format. See draw_net."""
     path = Path(filename)

@@ -25,10 +25,7 @@ def image_options(function: F) -> F:
         function,
         [
             image(
-                "--size",
-                callback=to_size,
-                metavar="WxH",
-                help="Resize to this, or keep the size [the input's].",
+                "--size", callback=to_size, metavar="WxH", help="Resize to this, or keep the size [the input's]."
             ),
             image("--mean", metavar="B,G,R|FILE", help="Subtract this, in the order of the channels."),
             image(

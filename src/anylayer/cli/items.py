@@ -83,9 +83,7 @@ def _parse(spec: str, names: Sequence[str]) -> tuple[str, list[Path | Array]]:
     name, equals, rest = spec.partition("=")
     if spec.startswith("[") and not Path(spec).exists():
         need(
-            len(names) == 1,
-            f"the network has several inputs ({', '.join(names)}): write NAME={spec}",
-            InputError,
+            len(names) == 1, f"the network has several inputs ({', '.join(names)}): write NAME={spec}", InputError
         )
         return names[0], [_literal(spec)]
     if equals and name in names:

@@ -28,11 +28,7 @@ _DESCRIBED = 8
 
 
 def stub_file(
-    network: Network,
-    reports: Sequence[NodeReport],
-    types: Sequence[str],
-    command: str,
-    names: Container[str] = (),
+    network: Network, reports: Sequence[NodeReport], types: Sequence[str], command: str, names: Container[str] = ()
 ) -> str:
     """Return a Python file with a class, in the contract of OpenCV's custom layers, and a test for each type.
 
@@ -108,10 +104,7 @@ def _describe(network: Network, node: Node, report: NodeReport, values: Mapping[
     """Return lines that describe a node: inputs and outputs with shapes and consumers, weights and params."""
     place = re.search(r":(\d+): layer ", node.place)
     lines = [f"{_doc(node.name)}" + (f" (line {place.group(1)})" if place else "")]
-    for (name, kind), what in [
-        *((i, "in ") for i in report.inputs),
-        *((o, "out") for o in report.outputs),
-    ]:
+    for (name, kind), what in [*((i, "in ") for i in report.inputs), *((o, "out") for o in report.outputs)]:
         line = f"  {what} {_doc(name)}: {_seen_type(node, kind) or 'shape unknown'}"
         if what == "out":
             consumers = [f"{_doc(n.name)} ({_doc(n.type)})" for n in network.nodes if name in n.inputs]

@@ -27,14 +27,7 @@ from anylayer.cli.progress import progress
 from anylayer.cli.results import json_data
 from anylayer.cli.targets import OutOption, draw_output
 from anylayer.errors import FileError, InputError, need, plural
-from anylayer.libraries.video import (
-    WRITABLE,
-    VideoReader,
-    VideoWriter,
-    create_video,
-    open_camera,
-    open_video,
-)
+from anylayer.libraries.video import WRITABLE, VideoReader, VideoWriter, create_video, open_camera, open_video
 from anylayer.libraries.whole import whole_path
 from anylayer.network import Array
 

@@ -415,10 +415,7 @@ def _trace_built_in(
 
 
 def _host_types(
-    bound: Bound,
-    types: Sequence[TensorType],
-    rebuild: Callable[[], Bound],
-    constants: Mapping[int, Array | None],
+    bound: Bound, types: Sequence[TensorType], rebuild: Callable[[], Bound], constants: Mapping[int, Array | None]
 ) -> list[TensorType]:
     """Return the types of a host call's outputs: those that its class declares, or else those of a trial.
 

@@ -46,11 +46,7 @@ class Trace:
 
 
 def for_every_size(
-    a: Trace,
-    b: Trace,
-    ranges: Ranges,
-    rewrite: Callable[[Graph], Graph] | None = None,
-    dims: Sequence[Dim] = (),
+    a: Trace, b: Trace, ranges: Ranges, rewrite: Callable[[Graph], Graph] | None = None, dims: Sequence[Dim] = ()
 ) -> Graph:
     """Return one graph for every size, from the traces at two choices of sizes.
 

@@ -34,9 +34,7 @@ def need_replaceable(folder: Path, force: bool) -> None:
     added = [name for name in _files(folder) if name not in digests and name != MANIFEST]
     remedy = f"give another folder, or {wording('force=True', '--force')} to lose this"
     need(
-        force or not changed,
-        f"{folder}: {some(changed)} was edited since it was generated; {remedy}",
-        InputError,
+        force or not changed, f"{folder}: {some(changed)} was edited since it was generated; {remedy}", InputError
     )
     need(force or not added, f"{folder}: {some(added)} was not generated; {remedy}", InputError)
 

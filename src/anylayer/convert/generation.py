@@ -245,10 +245,7 @@ def _with_rounding(
     Elements that float64 changes by more than the largest rounding are those on the other side of a threshold.
     """
     result = dict(floors)
-    changes: list[Callable[[Array], Array]] = [
-        np.asarray,
-        partial(other_digits, noise=np.random.default_rng(0)),
-    ]
+    changes: list[Callable[[Array], Array]] = [np.asarray, partial(other_digits, noise=np.random.default_rng(0))]
     for sample, change in product(samples, changes):
         try:
             exact = job.in_float64(sample.inputs, outputs, change=change)

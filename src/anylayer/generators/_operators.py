@@ -122,14 +122,7 @@ class Operators:
         values += [graph.constant(t.node.blobs[i], trusted=True) for i in kernel.code.blobs]
         types = [(kind.shape, kind.dtype) for kind in t.outputs if kind is not None]
         return graph.emit(
-            kernel.name,
-            values,
-            types,
-            params,
-            scope=t.node.name,
-            place=t.node.place,
-            domain=DOMAIN,
-            kept=True,
+            kernel.name, values, types, params, scope=t.node.name, place=t.node.place, domain=DOMAIN, kept=True
         )
 
     def _kernel(self, t: TracedNode) -> tuple[OperatorCase, dict[str, str]]:

@@ -346,13 +346,7 @@ def _not_negative(guard: Guard) -> list[Expression]:
     if isinstance(guard.left, Real) or isinstance(guard.right, Real) or guard.relation == "!=":
         return []
     e = guard.left - guard.right
-    return {
-        "==": [e, -e],
-        "<": [-e - constant(1)],
-        "<=": [-e],
-        ">": [e - constant(1)],
-        ">=": [e],
-    }[guard.relation]
+    return {"==": [e, -e], "<": [-e - constant(1)], "<=": [-e], ">": [e - constant(1)], ">=": [e]}[guard.relation]
 
 
 current_trace: ContextVar[SymbolicTrace | None] = ContextVar("symbolic_trace", default=None)

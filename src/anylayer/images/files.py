@@ -8,14 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from anylayer.errors import FileError, at
-from anylayer.libraries.pillow import (
-    FORMATS,
-    NETWORK_FORMATS,
-    Image,
-    ImageOps,
-    from_array,
-    opened,
-)
+from anylayer.libraries.pillow import FORMATS, NETWORK_FORMATS, Image, ImageOps, from_array, opened
 from anylayer.libraries.whole import write_whole
 from anylayer.network import Array
 

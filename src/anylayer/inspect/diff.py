@@ -290,11 +290,7 @@ def _cast(x: Array, network: Network, name: str) -> Array:
 
 
 def _types(
-    a: Network,
-    b: Network,
-    pairs: Mapping[str, str],
-    shapes: _Shapes,
-    inputs: _Inputs,
+    a: Network, b: Network, pairs: Mapping[str, str], shapes: _Shapes, inputs: _Inputs
 ) -> dict[str, TensorType | None]:
     """Return the types of A's inputs, with B's sizes where A's file leaves sizes open."""
     types = input_types(a, shapes)
@@ -316,11 +312,7 @@ def _types(
 
 
 def _run_first(
-    a: Net,
-    types: Mapping[str, TensorType],
-    inputs: _Inputs,
-    seed: int,
-    count: _Count,
+    a: Net, types: Mapping[str, TensorType], inputs: _Inputs, seed: int, count: _Count
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Run A, and return its inputs and all of its values. Noise is scaled until its outputs tell something."""
     network = a.network

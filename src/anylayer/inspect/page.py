@@ -84,10 +84,7 @@ def page_data(report: Report) -> dict[str, Any]:
     """Return what the page shows, as plain values."""
     measured = report.measured
     shown = {id(n) for n in report.layers}
-    rows = lanes(
-        [([v for v, _ in n.inputs], [v for v, _ in n.outputs]) for n in report.nodes],
-        report.results,
-    )
+    rows = lanes([([v for v, _ in n.inputs], [v for v, _ in n.outputs]) for n in report.nodes], report.results)
     producers = {value: i for i, n in enumerate(report.nodes) for value, _ in n.outputs}
     nodes = [
         {

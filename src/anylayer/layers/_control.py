@@ -224,10 +224,7 @@ class Control(Layer):
         go = condition is None or _truth(condition, "its condition")
         number, growth, results = 0, Growth(inputs), [*states]
         stacks: list[list[Any]] = [[] for _ in range(rows)]
-        need(
-            not (go and runs_on) or (count is not None and count <= MAX_STEPS),
-            _TOO_MANY.format(MAX_STEPS),
-        )
+        need(not (go and runs_on) or (count is not None and count <= MAX_STEPS), _TOO_MANY.format(MAX_STEPS))
         with counting() as count_step:
             while go and (count is None or number < count):
                 count_step()

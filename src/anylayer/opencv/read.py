@@ -88,11 +88,7 @@ def readNetFromCaffe(
 
 @converted
 def readNetFromTensorflow(
-    model: Any = None,
-    config: Any = None,
-    *,
-    bufferModel: Any = None,
-    bufferConfig: Any = None,
+    model: Any = None, config: Any = None, *, bufferModel: Any = None, bufferConfig: Any = None
 ) -> Net:
     """Read a TensorFlow network: the path or the content of a frozen graph, or the folder of a SavedModel.
 
@@ -111,11 +107,7 @@ def readNetFromONNX(onnxFile: Any = None, *, buffer: Any = None) -> Net:
 
 @converted
 def readNetFromModelOptimizer(
-    xml: Any = None,
-    bin: Any = None,
-    *,
-    bufferModelConfig: Any = None,
-    bufferWeights: Any = None,
+    xml: Any = None, bin: Any = None, *, bufferModelConfig: Any = None, bufferWeights: Any = None
 ) -> Net:
     """Read an OpenVINO model: the .xml and the .bin, each a path or a buffer."""
     files = [

@@ -97,11 +97,7 @@ def resized_axes(o: Op) -> list[int] | None:
 
 
 def taps(
-    rule: Interpolation,
-    old: int,
-    new: int,
-    part: tuple[float, float] | None = None,
-    scale: float | None = None,
+    rule: Interpolation, old: int, new: int, part: tuple[float, float] | None = None, scale: float | None = None
 ) -> tuple[Array, Array | None]:
     """Return the cells (new, taps) that each of `new` output cells reads, and their weights; None for a copy.
 

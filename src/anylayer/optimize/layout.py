@@ -104,12 +104,7 @@ class LayoutPropagation(NewGraph):
         return new_value
 
     def emit(
-        self,
-        o: Op,
-        inputs: Sequence[Value | None],
-        shapes: Sequence[Sequence[int]],
-        op: str = "",
-        **attrs: Any,
+        self, o: Op, inputs: Sequence[Value | None], shapes: Sequence[Sequence[int]], op: str = "", **attrs: Any
     ) -> list[Value]:
         """Append an operator that replaces `o` and return its outputs, which have these shapes.
 

@@ -86,10 +86,7 @@ ONLY_FOR: dict[str, dict[str, str]] = {
         "onnxruntime": "ReduceSum ReduceMean Div Softmax",
         "openvino": "Softmax Sqrt",
     },
-    "optimize.rewrites.repeats": {
-        "onnxruntime": "Gather Reshape",
-        "openvino": "Reshape Gather GatherElements",
-    },
+    "optimize.rewrites.repeats": {"onnxruntime": "Gather Reshape", "openvino": "Reshape Gather GatherElements"},
     "optimize.rewrites.blocks": {
         "onnxruntime": "Transpose Slice Concat Reshape",
         "openvino": "Slice Concat Reshape",

@@ -21,14 +21,7 @@ from anylayer.network import Array, Flag, Word, as_written
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types."""
-_FORMATS = {
-    "float": "<f",
-    "double": "<d",
-    "fixed32": "<I",
-    "fixed64": "<Q",
-    "sfixed32": "<i",
-    "sfixed64": "<q",
-}
+_FORMATS = {"float": "<f", "double": "<d", "fixed32": "<I", "fixed64": "<Q", "sfixed32": "<i", "sfixed64": "<q"}
 """The types of a fixed size, as `struct` packs them."""
 MAX_NESTING = 64
 """Levels of nested messages."""

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<number>\.?[0-9](?:[eE][+-](?=[0-9])|[A-Za-z_0-9.]){0,400})"
     r"|(?P<quote>[\"'])"
-    r"|(?P<sign>[{}<>\[\]:,;/.-])",
+    r"|(?P<sign>[{}<>\[\]:,;/.-])"
 )
 _SPACE = re.compile(r"(?:[ \t\r\n\f\v]+|#[^\n]*)")
 _DECIMAL = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?")

@@ -43,10 +43,7 @@ _ZIPPED = (
 )
 _MARKUP = (
     (rb"(?i)\s*<(!doctype\s+html|html)", "a web page (the download returned a page instead of the file)"),
-    (
-        rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b",
-        "an OpenVINO model (IR)",
-    ),
+    (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*(<!DOCTYPE\s.*?)?<net\b", "an OpenVINO model (IR)"),
     (
         rb"(?s).*<CustomKernelsMapping\b",
         "a CustomLayersMapping.xml (it let Model Optimizer run layers in Caffe itself, and is not needed: read "
@@ -54,10 +51,7 @@ _MARKUP = (
     ),
     (rb"(?s)\s*(<\?xml[^>]*>\s*)?(<!--((?!-->).)*-->\s*)*<CustomLayer\b", "a configuration of OpenCL kernels"),
     (rb"\s*<\?xml", "an XML file"),
-    (
-        rb'(?s)\s*\{(\s*"arg_nodes"\s*:|(?=.*"op"\s*:\s*").*"nodes"\s*:\s*\[)',
-        "an MXNet network (symbol)",
-    ),
+    (rb'(?s)\s*\{(\s*"arg_nodes"\s*:|(?=.*"op"\s*:\s*").*"nodes"\s*:\s*\[)', "an MXNet network (symbol)"),
     (rb"\s*(\{\s*(\"|\})|\[\s*[\[{\"])", "a JSON file"),
     (rb"(\s|[#;][^\n]*\n)*\[\s*(net|network)\s*\]", "a Darknet network (.cfg)"),
     (rb"(\s|[#;][^\n]*\n)*\[[A-Za-z][^\]\n]*\]\s*\n", "a configuration file (INI)"),

@@ -84,13 +84,7 @@ def key_of_choice(compilation: Compilation, plan: Plan) -> str | None:
         return None
     digest = hashlib.sha256()
     digest.update(processor().encode("utf-8", "surrogatepass"))
-    how = (
-        compilation.device,
-        compilation.threads,
-        compilation.precision,
-        compilation.exact,
-        processor_count(),
-    )
+    how = (compilation.device, compilation.threads, compilation.precision, compilation.exact, processor_count())
     nodes = [(t.node.name, t.node.type, t.is_host_call, t.kernel is not None) for t in plan.nodes]
     digest.update(repr((anylayer.__version__, [*_packages()], how, plan.inputs, plan.outputs, nodes)).encode())
     for graph in plan.graphs:

@@ -45,8 +45,7 @@ class Replica:
         self._served = Served(ray.get(net[0]), settings)
         self._thread = ThreadPoolExecutor(1)
         self._together = serve().batch(
-            max_batch_size=max(1, settings.batch if self._served.batches.size > 1 else 1),
-            batch_wait_timeout_s=0,
+            max_batch_size=max(1, settings.batch if self._served.batches.size > 1 else 1), batch_wait_timeout_s=0
         )(self._run)
 
     async def _run(

@@ -44,13 +44,7 @@ _PIECE = 1 << 26
 """The number of bytes of a constant that are written at once."""
 
 
-def write(
-    source: Source,
-    path: Path,
-    *,
-    external: bool | None = None,
-    **options: Any,
-) -> Written:
+def write(source: Source, path: Path, *, external: bool | None = None, **options: Any) -> Written:
     """Write the network as `path` and check the file with onnx's checker, including full shape inference.
 
     external: put the weights into a second file, `path` plus ".data". None does so if they do not fit into 2 GiB,

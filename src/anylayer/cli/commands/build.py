@@ -26,12 +26,7 @@ from anylayer.kernels.files import is_library
     "--flag", "flags", multiple=True, metavar="WORD", help="An argument for the compiler, such as -fopenmp."
 )
 def command(
-    sources: tuple[Path, ...],
-    out: Path,
-    compiler: str | None,
-    native: bool,
-    flags: tuple[str, ...],
-    quiet: bool,
+    sources: tuple[Path, ...], out: Path, compiler: str | None, native: bool, flags: tuple[str, ...], quiet: bool
 ) -> None:
     """Compile C++ files that include anylayer/layer.hpp into a shared library, with the system's compiler.
 

@@ -75,10 +75,7 @@ def target_options(function: F) -> F:
                 help="Keep layers of this type as functions, too.",
             ),
             click.option(
-                "--keep",
-                multiple=True,
-                metavar="TYPE",
-                help="Keep this type, for a runtime that has it.",
+                "--keep", multiple=True, metavar="TYPE", help="Keep this type, for a runtime that has it."
             ),
             click.option("--batch", metavar="N", help="The batch size: a number, or a name (any size)."),
             click.option(
@@ -93,12 +90,7 @@ def target_options(function: F) -> F:
                 metavar="TYPE",
                 help="float32, float16 or int8 [float32].",
             ),
-            click.option(
-                "--float32",
-                multiple=True,
-                metavar="NODE",
-                help="Keep this node in float32.",
-            ),
+            click.option("--float32", multiple=True, metavar="NODE", help="Keep this node in float32."),
             click.option(
                 "--calibrate",
                 multiple=True,
@@ -113,12 +105,7 @@ def target_options(function: F) -> F:
 def settings_option(owner: str) -> Callable[[F], F]:
     """Add --set. `owner` is what has the options."""
     return click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=_settings,
-        help=f"An option of {owner}.",
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", callback=_settings, help=f"An option of {owner}."
     )
 
 

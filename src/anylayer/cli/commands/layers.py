@@ -49,11 +49,7 @@ def _complete_types(context: click.Context, parameter: click.Parameter, start: s
 @make_command("anylayer layers Interp", Command)
 @click.argument("types", metavar="[TYPE | LIBRARY.so | KERNELS.xml]...", nargs=-1, shell_complete=_complete_types)
 @click.option(
-    "--format",
-    "fmt",
-    default="caffe",
-    metavar="NAME",
-    help="The format of the layers: keras, onnx, ... [caffe].",
+    "--format", "fmt", default="caffe", metavar="NAME", help="The format of the layers: keras, onnx, ... [caffe]."
 )
 @json_option
 def command(types: tuple[str, ...], fmt: str, as_json: bool, quiet: bool) -> None:

@@ -59,16 +59,10 @@ def result_options(function: F) -> F:
                 help="auto, top, detections, map, classes, picture, tiles or values [auto: by the shape].",
             ),
             click.option(
-                "--top",
-                type=click.IntRange(1),
-                default=5,
-                metavar="K",
-                help="The number of classes to show [5].",
+                "--top", type=click.IntRange(1), default=5, metavar="K", help="The number of classes to show [5]."
             ),
             click.option(
-                "--labels",
-                type=click.Path(path_type=Path),
-                help="The names of the classes, one per line.",
+                "--labels", type=click.Path(path_type=Path), help="The names of the classes, one per line."
             ),
             click.option("--threshold", type=float, default=0.5, help="The lowest score of a detection [0.5]."),
             json_option,
@@ -83,19 +77,9 @@ def result_options(function: F) -> F:
 @result_options
 @engine_option()
 @threads_option
-@click.option(
-    "--batch",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Images per run [the file's].",
-)
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Images per run [the file's].")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames of a video.")
-@click.option(
-    "--fps",
-    type=click.FloatRange(0.01, 1000),
-    metavar="R",
-    help="Frames per second [input's].",
-)
+@click.option("--fps", type=click.FloatRange(0.01, 1000), metavar="R", help="Frames per second [input's].")
 @random_weights_option
 @shape_option
 @ray_option(is_flag_too=True)

@@ -30,13 +30,7 @@ from anylayer.errors import InputError, need, need_one_of, plural
     "--type", "types", multiple=True, metavar="TYPE", help="Write a class for this type, even if it is known."
 )
 @shape_option
-def command(
-    out: Path | None,
-    force: bool,
-    types: tuple[str, ...],
-    quiet: bool,
-    **options: Any,
-) -> None:
+def command(out: Path | None, force: bool, types: tuple[str, ...], quiet: bool, **options: Any) -> None:
     """Write a Python file with a class and a test for each unknown layer type.
 
     The same is done for each layer that is a program inside the file (Keras' Lambda). A class lists the layer's

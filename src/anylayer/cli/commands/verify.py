@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anylayer.cli.command import (
-    echo,
-    engine_option,
-    make_command,
-    network_options,
-    say,
-    show,
-    terminal_width,
-)
+from anylayer.cli.command import echo, engine_option, make_command, network_options, say, show, terminal_width
 from anylayer.cli.files import to_json
 from anylayer.cli.trials import trial, trial_options
 from anylayer.compile.noise import LITTLE, real_data
@@ -36,12 +28,7 @@ _WRONG = {"fg": "red", "bold": True}
 @network_options
 @engine_option(*engines(), multiple=True, default="all", means="all that run every graph on the CPU")
 @trial_options
-def command(
-    engine: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
+def command(engine: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
     """Run each node on each engine, on inputs that NumPy computes, and compare its outputs with NumPy's.
 
     A node agrees if no error exceeds 1e-5 of the largest output value (or of the largest input value, up to 1).

@@ -9,16 +9,7 @@ from pathlib import Path
 from anylayer.errors import at, need
 from anylayer.folders import load_all
 from anylayer.generators._names import comment, common_folder
-from anylayer.generators.pytorch.code import (
-    DTYPES,
-    HELPERS,
-    INDENT,
-    Attributes,
-    Code,
-    Weights,
-    call,
-    in_tuple,
-)
+from anylayer.generators.pytorch.code import DTYPES, HELPERS, INDENT, Attributes, Code, Weights, call, in_tuple
 from anylayer.generators.pytorch.forms import recognized
 from anylayer.generators.pytorch.operators import refusing, write, write_with_lines
 from anylayer.graph import Graph, Op, Value

@@ -34,12 +34,7 @@ _ATTRIBUTES = {
 """The attributes of each element, and whether they are required."""
 _MAX_PARTS = 1 << 20  # elements of one kind in an element
 _CHILDREN = {
-    "CustomLayer": {
-        "Kernel": (1, 1),
-        "Buffers": (1, 1),
-        "CompilerOptions": (0, _MAX_PARTS),
-        "WorkSizes": (0, 1),
-    },
+    "CustomLayer": {"Kernel": (1, 1), "Buffers": (1, 1), "CompilerOptions": (0, _MAX_PARTS), "WorkSizes": (0, 1)},
     "Kernel": {"Source": (1, _MAX_PARTS), "Define": (0, _MAX_PARTS)},
     "Buffers": {"Data": (0, _MAX_PARTS), "Tensor": (1, _MAX_PARTS)},
 }

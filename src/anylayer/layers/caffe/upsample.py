@@ -11,13 +11,7 @@ import numpy as np
 from anylayer import ops
 from anylayer.errors import wording
 from anylayer.layer import Array, Enum, Layer, field, layer, need, need_shape
-from anylayer.layers._resampling import (
-    align_corners,
-    need_plane,
-    plane_of,
-    repeat_pixels,
-    whole_factor,
-)
+from anylayer.layers._resampling import align_corners, need_plane, plane_of, repeat_pixels, whole_factor
 from anylayer.layers._table import operators, row
 from anylayer.layers.caffe._messages import reads
 

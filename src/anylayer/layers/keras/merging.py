@@ -84,10 +84,7 @@ def _dot(a: Array, b: Array, axes: Any, normalize: bool) -> Any:
     need(len(listed) == 2 and all(type(i) is int for i in listed), f"axes must be one or two axes, got {axes!r}")
     i, j = axis_of(listed[0], len(a.shape), "axes"), axis_of(listed[1], len(b.shape), "axes")
     need(min(i, j) > 0, f"axes must not contain the batch axis 0, got {axes}")
-    need(
-        a.shape[i] == b.shape[j],
-        f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size",
-    )
+    need(a.shape[i] == b.shape[j], f"axis {i} of {tuple(a.shape)} and axis {j} of {tuple(b.shape)} differ in size")
     if normalize:
         a, b = l2_normalize(a, i), l2_normalize(b, j)
     left = ["n", *"abcdefgh"[: len(a.shape) - 1]]

@@ -112,11 +112,7 @@ class Cropping(Borders):
 _SHAPES = """(N, {sizes}, C) to the same rank, each axis %s; data_format channels_first puts C at axis 1.
     Source: keras/src/layers/reshaping/%s"""
 
-by_rank(
-    ZeroPadding,
-    "Pad {axes} with zeros.",
-    _SHAPES % ("longer by its padding", "zero_padding{rank}d.py."),
-)
+by_rank(ZeroPadding, "Pad {axes} with zeros.", _SHAPES % ("longer by its padding", "zero_padding{rank}d.py."))
 by_rank(
     Cropping,
     "Remove cells at the borders of {axes}.",

@@ -107,10 +107,7 @@ def meanings(rows: Mapping[str, Function], **how: Any) -> None:
 
 
 def meaning(
-    *ops: str,
-    recorded: bool = False,
-    replaces: Callable[[OpCall], bool] | None = None,
-    arrays_only: bool = False,
+    *ops: str, recorded: bool = False, replaces: Callable[[OpCall], bool] | None = None, arrays_only: bool = False
 ) -> Callable[[Meaning], Meaning]:
     """Register a function as the NumPy meaning of operators.
 

@@ -276,7 +276,4 @@ def _batch_first(call: OpCall) -> None:
         if call.input(i) is not None:
             call.inputs[i] = call.inputs[i].swapaxes(0, 1)
     call.attrs["layout"] = 0
-    call.restore = lambda outputs: [
-        outputs[0].transpose(2, 0, 1, 3),
-        *(h.swapaxes(0, 1) for h in outputs[1:]),
-    ]
+    call.restore = lambda outputs: [outputs[0].transpose(2, 0, 1, 3), *(h.swapaxes(0, 1) for h in outputs[1:])]

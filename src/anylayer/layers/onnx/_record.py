@@ -67,11 +67,7 @@ def results(call: OpCall, compute: Callable[[OpCall], Any]) -> Any:
     """
     if not any(map(is_traced, call.inputs)):
         return compute(call)
-    need(
-        call.op not in RANDOM.names,
-        f"{call.op} draws random numbers, which cannot be recorded",
-        TraceError,
-    )
+    need(call.op not in RANDOM.names, f"{call.op} draws random numbers, which cannot be recorded", TraceError)
     if call.op in MEANINGS and call.op not in ARRAYS_ONLY and _records_meaning(call):
         try:
             return substituted(MEANINGS[call.op])(call, *call.inputs)

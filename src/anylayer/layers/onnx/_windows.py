@@ -14,16 +14,7 @@ from anylayer.errors import ShapeError, need
 from anylayer.layer.arguments import extent, flat_pads, integers, pad_pairs, same_pads, scaled_size
 from anylayer.layers._deformable import deformable_convolution
 from anylayer.layers._detections import corners
-from anylayer.layers.onnx._call import (
-    ANY_SIZE,
-    SHAPES,
-    SPELLED_OUT,
-    NoMeaning,
-    OpCall,
-    meaning,
-    meanings,
-    of,
-)
+from anylayer.layers.onnx._call import ANY_SIZE, SHAPES, SPELLED_OUT, NoMeaning, OpCall, meaning, meanings, of
 from anylayer.network import Array
 from anylayer.ops.grid_sample import on_axis, taps
 

@@ -47,10 +47,7 @@ class TensorFlowLayer(Layer):
 def count_of(attr: Mapping[str, Any], name: str) -> int:
     """Return the number of outputs that an attribute states."""
     value = attr.get(name)
-    need(
-        type(value) is int and value >= 0,
-        f"attribute '{name}' must be an integer of 0 or more, got {value!r}",
-    )
+    need(type(value) is int and value >= 0, f"attribute '{name}' must be an integer of 0 or more, got {value!r}")
     return int(value) if isinstance(value, int) else 0
 
 

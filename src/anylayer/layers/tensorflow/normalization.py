@@ -102,6 +102,6 @@ operators(
     {
         "L2Normalize": row(
             "Compute x / sqrt(max(s, 1e-12)), where s is the sum of squares over the given axes.", _l2_normalize
-        ),
+        )
     },
 )

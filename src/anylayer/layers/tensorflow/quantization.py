@@ -37,10 +37,7 @@ class Dequantize(TensorFlowLayer):
     def forward(self, x: Array, low: Array, high: Array) -> Array:
         need(x.dtype.kind in "iu", f"the input must hold integers, got {x.dtype}")
         need(self.dtype == "float32", f"dtype must be float32, got {self.dtype}")
-        need(
-            self.mode != "MIN_FIRST" or self.axis == -1,
-            f"mode MIN_FIRST needs axis=-1, got axis={self.axis}",
-        )
+        need(self.mode != "MIN_FIRST" or self.axis == -1, f"mode MIN_FIRST needs axis=-1, got axis={self.axis}")
         bottom, top = (self._bound(x, v, n) for v, n in ((low, "min_range"), (high, "max_range")))
         lowest, highest = (int(v) for v in (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max))
         if self.mode == "SCALED":

@@ -23,10 +23,7 @@ def plane_size(x: Array, size: Array) -> list[int]:
     """Return the height and width to which images (N, H, W, C) are resized."""
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
     plane = integers(size, "size")
-    need(
-        len(plane) == 2 and min(plane) > 0,
-        f"size must be a height and a width of 1 or more, got {plane}",
-    )
+    need(len(plane) == 2 and min(plane) > 0, f"size must be a height and a width of 1 or more, got {plane}")
     need(
         max(plane) <= _MAX_SIDE,
         f"size asks for {max(plane)} pixels along an axis, at most {_MAX_SIDE} are supported",

@@ -20,10 +20,7 @@ def _slice(x: Array, begin: list[int], size: list[int]) -> Array:
     key = []
     for axis, (b, s, n) in enumerate(zip(begin, size, x.shape)):
         s = n - b if s == -1 else s
-        need(
-            b >= 0 and s >= 0 and b + s <= n,
-            f"begin {b} and size {s} do not lie within axis {axis} of size {n}",
-        )
+        need(b >= 0 and s >= 0 and b + s <= n, f"begin {b} and size {s} do not lie within axis {axis} of size {n}")
         key.append(slice(b, b + s))
     return x[tuple(key)]
 

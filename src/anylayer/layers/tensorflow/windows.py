@@ -89,10 +89,7 @@ def patches(
     counts = [(n - e) // s + 1 for n, e, s in zip(wide.shape[1:3], reach, strides)]
     need(min(counts) > 0, f"a window with an extent of {reach} pixels does not fit the input {tuple(x.shape)}")
     return [
-        wide[
-            :,
-            *(slice(c * r, c * r + (n - 1) * s + 1, s) for c, r, n, s in zip((i, j), rates, counts, strides)),
-        ]
+        wide[:, *(slice(c * r, c * r + (n - 1) * s + 1, s) for c, r, n, s in zip((i, j), rates, counts, strides))]
         for i in range(kernel[0])
         for j in range(kernel[1])
     ]
@@ -152,10 +149,7 @@ def grouped_convolution(x: Array, w: Array, rank: int, data_format: str, **how: 
     """Return the convolution with a filter (..., C / groups, M), where the channels of `x` give the groups."""
     need_rank(rank, input=x, filter=w)
     channels, inner = _channels(x, data_format), w.shape[-2]
-    need(
-        channels % inner == 0,
-        f"the filter has {inner} channels, which does not divide the input's {channels}",
-    )
+    need(channels % inner == 0, f"the filter has {inner} channels, which does not divide the input's {channels}")
     kernels = w.transpose(rank - 1, rank - 2, *range(rank - 2))
     return _convolve(x, kernels, channels // inner, data_format, **how)
 
@@ -206,10 +200,7 @@ def _transpose_of(rank: int) -> Function:
         need_rank(rank, filter=w, input=y)
         out = _sizes(input_sizes, w, data_format)
         x = channels_first(y, data_format)
-        need(
-            x.shape[1] == w.shape[-1],
-            f"the filter is for {w.shape[-1]} channels, the input has {x.shape[1]}",
-        )
+        need(x.shape[1] == w.shape[-1], f"the filter is for {w.shape[-1]} channels, the input has {x.shape[1]}")
         reach = [extent(k, d) for k, d in zip(w.shape, spread)]
         pairs = windows(padding, out, reach, stride, explicit_paddings, data_format)
         ends, extra = [], []

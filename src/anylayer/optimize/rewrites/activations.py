@@ -67,9 +67,7 @@ def _relu_and_rest(x: Array, slopes: Constant) -> Any:
 
 
 @rewrite(
-    ops.relu,
-    also=[lambda x: x * (x >= 0)],
-    figure="x 96x55x55, us: ONNX Runtime 111 -> 43, OpenVINO 93 -> 86",
+    ops.relu, also=[lambda x: x * (x >= 0)], figure="x 96x55x55, us: ONNX Runtime 111 -> 43, OpenVINO 93 -> 86"
 )
 def _masked(x: Array) -> Array:
     """Compute x * (x > 0) by Relu."""

@@ -151,11 +151,7 @@ def _slice_inputs(cuts: list[AxisCut]) -> list[list[int]]:
     return [[c.start for c in cuts], ends, [c.axis for c in cuts], [c.step for c in cuts]]
 
 
-@rule(
-    "Concat",
-    targets=_BOTH,
-    figure="block 2 of 64x26x26, us: ONNX Runtime 66 -> 30, OpenVINO 90 -> 45",
-)
+@rule("Concat", targets=_BOTH, figure="block 2 of 64x26x26, us: ONNX Runtime 66 -> 30, OpenVINO 90 -> 45")
 def _strided_parts(new: Rewriter, o: Op) -> list[Value] | None:
     """Compute the Concat of x[:, :, i::b, j::b] for all i, j < b along the channels by SpaceToDepth."""
     if not new.is_float32(o) or len(o.outputs[0].shape) != 4 or o["axis"] != 1:

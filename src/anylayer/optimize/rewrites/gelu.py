@@ -13,10 +13,7 @@ from anylayer.optimize.rules import Rewriter, rule
 
 _DEPTH = 8
 _ROOT = math.sqrt(2 / math.pi)
-_INNER = {
-    "Erf": np.array([0, math.sqrt(0.5), 0, 0]),
-    "Tanh": np.array([0, _ROOT, 0, 0.044715 * _ROOT]),
-}
+_INNER = {"Erf": np.array([0, math.sqrt(0.5), 0, 0]), "Tanh": np.array([0, _ROOT, 0, 0.044715 * _ROOT])}
 """The coefficients of the polynomial of x that Erf or Tanh is applied to: see _polynomial."""
 _APPROXIMATE = {"Erf": "none", "Tanh": "tanh"}
 

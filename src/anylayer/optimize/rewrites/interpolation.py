@@ -11,14 +11,7 @@ from anylayer.graph.facts import gathered, slice_cuts
 from anylayer.graph.ir import Op, Value
 from anylayer.graph.sizes import is_static
 from anylayer.network import Array
-from anylayer.ops._interpolation import (
-    Interpolation,
-    as_matrix,
-    attributes_of,
-    interpolation,
-    positions,
-    step_of,
-)
+from anylayer.ops._interpolation import Interpolation, as_matrix, attributes_of, interpolation, positions, step_of
 from anylayer.optimize.rewrites.repeats import grid_of
 from anylayer.optimize.rewrites.resizing import OPENVINO_CHANNELS, ORT_BOTH_AXES, ORT_ONE_AXIS
 from anylayer.optimize.rules import F4, Producing, Rewriter, rule

@@ -225,10 +225,7 @@ def _input_types(layer: Draft, options: Options) -> list[TensorType | None]:
         instance = cls.__new__(cls)
         instance.prepare(_node(layer, options), options.dialect)
         types: list[TensorType | None] = list(instance.input_types())
-        need(
-            len(types) == len(layer.tops),
-            f"the layer states {len(types)} shapes for {len(layer.tops)} tops",
-        )
+        need(len(types) == len(layer.tops), f"the layer states {len(types)} shapes for {len(layer.tops)} tops")
     return types
 
 

@@ -37,11 +37,7 @@ class Bundle:
         self.prefix = prefix
         self._index = Path(f"{prefix}.index")
         self._model = model or self._index
-        need(
-            self._index.is_file(),
-            f"the file {self._index.name} with its variables is missing",
-            FileError,
-        )
+        need(self._index.is_file(), f"the file {self._index.name} with its variables is missing", FileError)
         need_in_folder(self._index, self._model, f"its table of variables {self._index.name}")
         with at(self._index.name):
             buffer = MappedFile(self._index)

@@ -197,11 +197,7 @@ class Inliner:
         for node in inner:
             node.name, node.inputs = scope.prefix + node.name, [scope.input(i) for i in node.inputs]
         for number, name in enumerate(body.outputs):
-            need(
-                name in body.results,
-                f"function '{body.name}' does not define its result '{name}'",
-                NetworkError,
-            )
+            need(name in body.results, f"function '{body.name}' does not define its result '{name}'", NetworkError)
             self.alias[tensor_name(call.name, number)] = scope.input(body.results[name])
         for node in inner:
             self._add(flat, node, depth + 1)

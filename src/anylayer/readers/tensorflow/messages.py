@@ -13,13 +13,7 @@ import numpy as np
 from anylayer.errors import FileError
 from anylayer.layer import Enum, Field
 from anylayer.network import Array, DType, Flag, Word
-from anylayer.protobuf.binary import (
-    MappedFile,
-    need_wire_type,
-    scalars,
-    to_int64,
-    varint_array,
-)
+from anylayer.protobuf.binary import MappedFile, need_wire_type, scalars, to_int64, varint_array
 from anylayer.protobuf.proto_file import read_proto
 from anylayer.protobuf.schema import MessageClass, Schema, numbered
 from anylayer.protobuf.tree import Block, Entry, shortened_text

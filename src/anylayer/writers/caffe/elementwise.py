@@ -11,14 +11,7 @@ import numpy as np
 from anylayer.graph import Op, Value
 from anylayer.graph.facts import number
 from anylayer.network import Array
-from anylayer.writers.caffe.affine import (
-    apply_to_blob,
-    eltwise,
-    power,
-    relu,
-    scale_and_shift,
-    tile_to_shape,
-)
+from anylayer.writers.caffe.affine import apply_to_blob, eltwise, power, relu, scale_and_shift, tile_to_shape
 from anylayer.writers.caffe.builder import CaffeBuilder, CaffeLowering
 from anylayer.writers.caffe.materialize import axis_field
 from anylayer.writers.caffe.views import BlobView

@@ -101,10 +101,7 @@ def _layer_of_node(node: Node, names: Mapping[str, str]) -> CaffeLayer:
 def _require_names(params: Mapping[str, Any]) -> None:
     """Raise an error for fields known only by a number or an extension's name: a prototxt cannot have them."""
     for name, value in params.items():
-        need(
-            name.isidentifier() and name.isascii(),
-            f"field '{name}' has no name that a prototxt can have",
-        )
+        need(name.isidentifier() and name.isascii(), f"field '{name}' has no name that a prototxt can have")
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, Mapping):
                 _require_names(inner)

@@ -132,11 +132,7 @@ def _crop(b: NcnnBuilder, x: Value, cut: Sequence[int], begin: Sequence[int], si
     cropped = list(shape)
     for i in cut:
         cropped[place[i]] = sizes[i]
-    params = {
-        9: [begin[i] for i in cut],
-        10: [begin[i] + sizes[i] for i in cut],
-        11: [place[i] for i in cut],
-    }
+    params = {9: [begin[i] for i in cut], 10: [begin[i] + sizes[i] for i in cut], 11: [place[i] for i in cut]}
     return b.add("Crop", [b.blob_of_shape(x, shape)], tuple(cropped), params)
 
 
