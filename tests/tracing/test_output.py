@@ -232,6 +232,110 @@ def test_state_that_only_some_data_change_is_refused(function: Function, rule: s
         anylayer.export(function, np.linspace(-1, 2, 7, dtype=np.float32), path=tmp_path / "f.onnx")
 
 
+class Holder:
+    """An object that a function changes where the array decides, and that it reads in the next call."""
+
+    largest = 0
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self) -> None:
+        self.slot = 0
+        self.cache: dict[Any, Any] = {}
+        self.numbers: set[int] = set()
+        self.grid: Any = None
+
+    def new_attribute(self) -> int:
+        vars(self)["seen"] = 3
+        return 0
+
+    def of_slot(self) -> int:
+        self.slot = 3
+        return 0
+
+    def of_class(self) -> int:
+        Holder.largest = 3
+        return 0
+
+    def key(self) -> int:
+        self.cache["seen"] = 3
+        return 0
+
+    def in_set(self) -> int:
+        self.numbers.add(3)
+        return 0
+
+    def reads(self) -> int:
+        slot, largest = self.slot, self.largest
+        return slot + largest + getattr(self, "seen", 0) + self.cache.get("seen", 0) + len(self.numbers)
+
+
+def set_by(method: Callable[[Holder], int]) -> tuple[Function, Holder]:
+    """Return a function that calls a method where the sum is large, and the object that it changes."""
+    holder = Holder()
+
+    def function(x: Array) -> Any:
+        y = x * 2 + method(holder) if x.sum() > 1 else x
+        return y + holder.reads()
+
+    return function, holder
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        (Holder.new_attribute, r"holder of function\.seen is set where"),
+        (Holder.of_slot, r"holder of function\.slot is set where"),
+        (Holder.of_class, r"Holder\.largest is set where"),
+        (Holder.key, r"cache\['seen'\] is set where"),
+        (Holder.in_set, r"holder of function\.numbers is set where"),
+    ],
+)
+def test_state_of_one_path_is_refused_and_restored(
+    method: Callable[[Holder], int], rule: str, tmp_path: Path
+) -> None:
+    """A file would compute what only the calls after the first on this path compute."""
+    function, holder = set_by(method)
+    with pytest.raises(AnyLayerError, match=rf"test_output\.py:\d+: .*{rule}"):
+        anylayer.export(function, np.zeros(4, np.float32), path=tmp_path / "f.onnx")
+    assert holder.reads() == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_variable_of_a_closure_that_one_path_sets_is_refused(tmp_path: Path) -> None:
+    bias = 0
+
+    def function(x: Array) -> Any:
+        nonlocal bias
+        if x.sum() > 1:
+            bias = 3
+            return x
+        return x + bias
+
+    with pytest.raises(AnyLayerError, match=r"test_output\.py:\d+: bias of function is set where"):
+        anylayer.export(function, np.zeros(4, np.float32), path=tmp_path / "f.onnx")
+    assert bias == 0
+
+
+def test_array_that_one_path_makes_once_is_traced(tmp_path: Path) -> None:
+    """It makes no difference which call has made it."""
+    holder = Holder()
+
+    def function(x: Array) -> Any:
+        if x.sum() > 1:
+            return x
+        if holder.grid is None:
+            holder.grid = np.arange(4, dtype=np.float32)
+        if (4,) not in holder.cache:
+            holder.cache[4,] = [np.float32(2), np.ones(4, np.float32)]
+        factor, bias = holder.cache[4,]
+        return x * factor + holder.grid + bias
+
+    assert not anylayer.export(function, np.zeros(4, np.float32), path=tmp_path / "f.onnx").notes
+    run = in_onnxruntime(tmp_path / "f.onnx")
+    for x in np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4):
+        np.testing.assert_array_equal(next(iter(run({"x": x}).values())), function(x))
+
+
 def sets_it_in_each_call(x: Array) -> Any:
     if STATUS.columns == 0:
         STATUS.columns = len(x)

@@ -27,7 +27,7 @@ from anylayer.network import Array, Function, TensorType
 from anylayer.tracing.noticed import lost, noticed_calls
 from anylayer.tracing.reach import Reach
 from anylayer.tracing.record import SizeDependsOnData, call_user, running_graph, trace
-from anylayer.tracing.state import Snapshot, replace_counters, state_refusal
+from anylayer.tracing.state import GENERATORS, Snapshot, replace_counters, state_refusal
 
 Forward = Callable[[list[Array]], Sequence[Array]]
 _MAX_OPERATORS = 5000
@@ -100,7 +100,8 @@ def trace_checked(
     whose functions create traced arrays; `rebuild` returns a function with fresh state for it.
 
     An attempt that succeeds is repeated, with the state that the first call left behind. The second call must
-    record the same graph and leave the same state, so that all later calls do the same. `subject` returns the
+    record the same graph and leave the same state, so that all later calls do the same. Afterwards the objects of
+    the user have the content that they had before. `subject` returns the
     object whose code and state are examined (default: the function). Without `is_repeated`, the function has been
     traced for these types before.
 
@@ -111,7 +112,15 @@ def trace_checked(
     function raises.
     """
     code = _Code(function, types, prefix, rebuild, subject, is_repeated)
-    before = code.state_before()
+    code = replace(code, before=code.state_before())
+    try:
+        return _with_changed_code(code)
+    finally:
+        code.restore()
+
+
+def _with_changed_code(code: _Code) -> Graph:
+    """Trace a function as it is, and else with its ifs joined or its loops recorded."""
     first: TraceError | None = None
     try:
         if questions().how != "joined":
@@ -120,8 +129,6 @@ def trace_checked(
         first = error
     causes: list[TraceError] = []
     for how in ("ifs", "loops"):
-        if before is not None:
-            before.restore(Snapshot(code.reach()))
         code = code.fresh()
         try:
             with limit_repetition(), tracing.decisions.change_code(how):
@@ -149,10 +156,17 @@ class _Code:
     rebuild: Callable[[], Forward] | None
     subject: Callable[[], Any] | None
     is_repeated: bool
+    before: Snapshot | None = None
 
     def fresh(self) -> _Code:
         """Return the code with fresh state."""
+        self.restore()
         return self if self.rebuild is None else replace(self, function=self.rebuild())
+
+    def restore(self) -> None:
+        """Give everything that a call may change the content that it had before the first call."""
+        if self.before is not None:
+            self.before.restore(self.reach())
 
     def reach(self, counterpart: Function = lambda x: x) -> Reach:
         """Return what a call may change."""
@@ -282,6 +296,13 @@ def _trace_twice(
     restart()
     with noticed_calls(reach.files) as calls:
         again = _trace_once(code, limit, lambda: later.append(Snapshot(reach)))
+    if len(later) > 1 and initial is not None and initial.restore(reach)[0]:
+        restart()
+        _require_same_state_on_all_paths(code, limit, initial, again, reach)
+    names = list(dict.fromkeys(name for after in later for name in before.changed(after)))
+    if names and not calls.differing and (difference := compare(graph, again)) is not None:
+        name = GENERATORS if isinstance(before.values.get(names[0]), dict) else names[0]
+        raise state_refusal(name, difference[1] or None)
     _require_same(graph, again)
     for what, place in calls.differing:
         raise TraceError(
@@ -294,14 +315,11 @@ def _trace_twice(
             "the arrays, which are known only when the network runs; use np.where with np.isfinite or a test of "
             "the operands"
         )
-    if len(later) > 1 and initial is not None and initial.restore(Snapshot(reach)):
-        _require_same_state_on_all_paths(code, limit, initial, reach, restart)
-    names = list(dict.fromkeys(name for after in later for name in before.changed(after)))
     after = later[-1]
     if not names:
         return graph
-    if any(name not in after.holders for name in names):
-        raise state_refusal(next(name for name in names if name not in after.holders))
+    if any(name not in after.numbers for name in names):
+        raise state_refusal(next(name for name in names if name not in after.numbers))
     restart()
     with replace_counters(after, names):
         _require_same(graph, _trace_once(code, limit))
@@ -309,18 +327,27 @@ def _trace_twice(
 
 
 def _require_same_state_on_all_paths(
-    code: _Code, limit: int | None, initial: Snapshot, reach: Reach, restart: Callable[[], None]
+    code: _Code, limit: int | None, initial: Snapshot, again: Graph, reach: Reach
 ) -> None:
-    """Raise TraceError if a number, a text or None is set on some of the paths between which the data decide."""
-    changes: list[list[str]] = []
-    restart()
-    _trace_once(code, limit, lambda: changes.append(initial.restore(Snapshot(reach))))
-    for names in changes:
-        for name in {*names} ^ {*changes[0]}:
+    """Raise TraceError if state is set on some of the paths between which the data decide.
+
+    It may be an array or object that a path makes once and keeps, if the graph is that of a call in which all
+    paths have done so.
+    """
+    changes: list[tuple[list[str], list[str]]] = []
+    graph = _trace_once(code, limit, lambda: changes.append(initial.restore(reach)))
+    difference = compare(graph, again)
+    sets = [{*(changed if difference else lasting)} for changed, lasting in changes]
+    for names in sets:
+        for name in sorted(names ^ sets[0]):
             raise refusal(
                 f"{name} is set where the values of the arrays decide, but state that is kept between two calls "
-                "cannot be recorded; return the value"
+                "cannot be recorded; return the value",
+                place=next(iter(again.decided.paths.values())).rpartition(" (")[0] if again.decided else "",
             )
+    if difference and sets[0]:
+        raise state_refusal(min(sets[0]), difference[1] or None)
+    _require_same(graph, again)
 
 
 def _require_same(graph: Graph, again: Graph) -> None:

@@ -82,6 +82,12 @@ class LoopState(Snapshot):
         else:
             super().take(name, x)
 
+    def _hold(self, *_: object) -> None:
+        """Do nothing: what a loop changes is not restored."""
+
+    def _keep(self, *_: object) -> None:
+        """Do nothing: what a loop changes is not restored."""
+
     def _add_array(self, x: Any) -> None:
         """Add the array of a list whose elements are replaced, or those of the attributes of objects."""
         if type(x) is NumberList:

@@ -46,7 +46,8 @@ class Reach:
 
     `uses_shared_generator` is true if a random number generator of the process may be
     used. `getters` maps the name of each object that outlives a call to a function that returns the object,
-    `globals` the name of each global to the dict that holds it.
+    `places` the name of each global, and of each variable of a closure, to the dict or cell that holds it and the
+    key or attribute there. `classes` are the user's classes.
     `names` holds the identifiers that the code mentions. `functions` is the number of functions inspected, and
     `files` are the files that hold them.
     """
@@ -55,9 +56,9 @@ class Reach:
         self.uses_shared_generator = False
         self.names: set[str] = set(entry)
         self.getters: dict[str, Callable[[], Any]] = {}
-        self.globals: dict[str, dict[str, object]] = {}
+        self.places: dict[str, tuple[object, str]] = {}
         self._seen: dict[int, Any] = {}
-        self._classes: list[type] = []
+        self.classes: list[type] = []
         self._modules: list[types.ModuleType] = []
         self.functions = 0
         self.files: set[str] = set()
@@ -94,7 +95,7 @@ class Reach:
         while self._waiting:
             while self._waiting:
                 self._inspect(*self._waiting.pop())
-            for cls in list(self._classes):
+            for cls in list(self.classes):
                 for name, x in list(vars(cls).items()):
                     if name in self.names or (name.startswith("__") and name not in _BY_NAME_ONLY):
                         self._visit(x, "")
@@ -132,9 +133,8 @@ class Reach:
 
     def _class(self, cls: type) -> None:
         for base in cls.__mro__:
-            if base not in self._classes and is_users_class(base):
-                self._classes.append(base)
-                self.getters.setdefault(base.__name__, functools.partial(_class_state, base))
+            if base not in self.classes and is_users_class(base):
+                self.classes.append(base)
 
     # -------------------------------------------------------------- functions
 
@@ -151,7 +151,9 @@ class Reach:
             elif name in sys.modules:  # imported inside the function
                 self._visit(sys.modules[name], "")
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-            self.getters.setdefault(f"{name} of {f.__name__}", functools.partial(_cell, cell))
+            label = f"{name} of {f.__name__}"
+            self.getters.setdefault(label, functools.partial(_cell, cell))
+            self.places.setdefault(label, (cell, "cell_contents"))
             self._visit(_cell(cell), "")
         for default in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self._visit(default, f"a default of {f.__name__}()")
@@ -163,7 +165,7 @@ class Reach:
         x = space[name]
         if label and not isinstance(x, (types.ModuleType, type, types.FunctionType)):
             self.getters.setdefault(label, lambda: space.get(name))
-            self.globals.setdefault(label, space)
+            self.places.setdefault(label, (space, name))
         self._visit(x, "")
 
 
@@ -231,9 +233,9 @@ def _parts(x: Any) -> Iterator[Any]:
         yield from (v for v in list(getattr(x, "__dict__", {}).values()) if not isinstance(v, np.ndarray))
 
 
-def _class_state(cls: type) -> types.MappingProxyType[str, Any]:
+def class_data(cls: type) -> dict[str, Any]:
     """Return the attributes of a class that are data."""
-    data = {
+    return {
         name: x
         for name, x in vars(cls).items()
         if not name.startswith("__")
@@ -241,7 +243,6 @@ def _class_state(cls: type) -> types.MappingProxyType[str, Any]:
         and not isinstance(x, (staticmethod, classmethod, property))
         and not hasattr(type(x), "__get__")
     }
-    return types.MappingProxyType(data)
 
 
 def _is_stdlib(root: str) -> bool:

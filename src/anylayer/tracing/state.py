@@ -8,7 +8,7 @@ import sys
 import types
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import PurePath
@@ -20,7 +20,7 @@ from anylayer.errors import TraceError
 from anylayer.graph.place import refusal
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.python_numbers import PythonNumber
-from anylayer.tracing.reach import Reach, is_users_class
+from anylayer.tracing.reach import Reach, class_data, is_users_class
 
 GENERATORS = "the random number generator"
 _MAX_COMPARED = 200_000
@@ -28,7 +28,6 @@ _MAX_COMPARED = 200_000
 _ATOMS = (
     bool, int, float, complex, str, bytes, type(None), type(...), Enum, PurePath, np.dtype, range, slice, type,
 )  # fmt: skip
-_PLAIN = (bool, int, float, str, type(None))
 _MAX_DEPTH = 30
 """The largest number of levels of nested containers and objects that a snapshot descends."""
 _MAX_CHECKSUM_BYTES = 1 << 20
@@ -38,23 +37,51 @@ A larger array is compared by a sum and by checksums of both ends.
 """
 
 
+_Place = tuple[object, Hashable]
+"""An object that holds others, and the key or attribute of one of them."""
+
+_EMPTY_CELL = object()
+_Container = list[object] | set[object] | deque[object]
+
+
+def _get(place: _Place) -> object:
+    holder, key = place
+    try:
+        return holder.get(key) if isinstance(holder, dict) else getattr(holder, str(key), None)
+    except ValueError:
+        return _EMPTY_CELL
+
+
+def _put(place: _Place, value: object) -> None:
+    holder, key = place
+    if isinstance(holder, dict):
+        holder[key] = value
+    else:
+        setattr(holder, str(key), value)
+
+
 class Snapshot:
     """The current values, by name, of everything that a call of the subject of `reach` may change.
 
-    `holders` maps the name of each number to the dict that contains it and its key there, `plain` that of each
-    number, text and None.
+    `numbers` maps the name of each number to its place: the dict, instance, class or cell of a closure that holds
+    it, and the key or attribute there.
     """
 
     def __init__(self, reach: Reach) -> None:
         self.values: dict[str, Any] = {}
-        self.holders: dict[str, tuple[Any, Any]] = {}
-        self.plain: dict[str, tuple[dict[str, object], str]] = {}
+        self.numbers: dict[str, _Place] = {}
+        self._held: dict[tuple[int, Hashable], tuple[_Place, object]] = {}
+        self._contents: list[tuple[_Container, list[object]]] = []
         self._seen: dict[int, Any] = {}
         self._depth = 0
         for name, get in reach.getters.items():
+            if name in reach.places:
+                self._hold(name, *reach.places[name])
             self.take(name, get())
-            if name in reach.globals and type(get()) in _PLAIN:
-                self.plain[name] = reach.globals[name], name.rpartition(".")[2]
+        for cls in reach.classes:
+            for attribute, value in class_data(cls).items():
+                self._hold(f"{cls.__name__}.{attribute}", cls, attribute)
+                self.take(f"{cls.__name__}.{attribute}", value)
         if reach.uses_shared_generator:
             self.values[GENERATORS] = _generators()
 
@@ -64,18 +91,48 @@ class Snapshot:
         names = [*a, *(n for n in b if n not in a)]
         return [n for n in names if (n in a) != (n in b) or a[n] != b[n]]
 
-    def restore(self, later: Snapshot) -> list[str]:
-        """Give what `later` holds the values in this snapshot, and return the names of those that differ.
+    def restore(self, reach: Reach) -> tuple[list[str], list[str]]:
+        """Give the objects of this snapshot of `reach` their content back, and return the names of what differed.
 
-        Nothing is changed, and there are no names, if anything else than numbers, texts and None differs.
+        The second list leaves out new arrays and objects, which a call may make once and keep. Nothing is changed,
+        and there are no names, if something else differs, too, as the content of an array.
         """
+        later = Snapshot(reach)
         names = self.changed(later)
-        if any(n not in self.values or n not in later.plain or n not in self.plain for n in names):
-            return []
-        for n in names:
-            holder, key = later.plain[n]
-            holder[key] = self.values[n][1]
-        return names
+        if names:
+            self._put_back(later)
+            if self.changed(Snapshot(reach)):
+                later._put_back(self)
+                return [], []
+        return names, [n for n in names if not self._is_cached(n, later)]
+
+    def _put_back(self, later: Snapshot) -> None:
+        for new in later._held.keys() - self._held.keys():
+            holder, key = later._held[new][0]
+            if id(holder) in later._seen and id(holder) not in self._seen:
+                continue  # the holder is new, too
+            if isinstance(holder, dict):
+                holder.pop(key, None)
+            elif hasattr(holder, str(key)):
+                delattr(holder, str(key))
+        for place, value in self._held.values():
+            if _get(place) is not value:
+                _put(place, value)
+        for container, content in self._contents:
+            if len(container) != len(content) or any(a is not b for a, b in zip(container, content)):
+                container.clear()
+                container.update(content) if isinstance(container, set) else container.extend(content)
+
+    def _is_cached(self, name: str, later: Snapshot) -> bool:
+        """Return whether a value that differs belongs to a new array or object."""
+        value = later.values.get(name)
+        if value is None or (type(value) is tuple and type(value[0]) is not type):  # that of an array, or keys
+            return True
+        outer = [name[:i] for i, c in enumerate(name) if c in ".["]
+        containers = {name, *(f"{kind}({n})" for n in outer for kind in ("type", "len"))}
+        return any(
+            n.startswith(("type(", "len(")) and n in later.values and n not in self.values for n in containers
+        )
 
     def take(self, name: str, x: Any) -> None:
         """Record a value and the values inside it."""
@@ -101,12 +158,14 @@ class Snapshot:
 
     def _compound(self, name: str, x: Any) -> None:
         if isinstance(x, Mapping):
-            self.values[f"len({name})"] = len(x)
+            self.values[f"len({name})"] = "keys", len(x)
             for key, value in list(x.items()):
-                if type(x) is dict and isinstance(key, str):
+                if isinstance(x, dict):
                     self._hold(f"{name}[{key!r}]", x, key)
                 self.take(f"{name}[{key!r}]" if isinstance(key, (str, int, tuple)) else f"{name}[...]", value)
         elif isinstance(x, (list, tuple, deque)):
+            if not isinstance(x, tuple) and type(x) in (list, deque):
+                self._keep(x)
             self.values[f"len({name})"] = len(x)
             if all(type(v) in (int, float, str, bool) for v in x):
                 self.values[name] = repr(x) if isinstance(x, deque) else (type(x), tuple(map(repr, x)))
@@ -114,6 +173,8 @@ class Snapshot:
             for i, value in enumerate(list(x)):
                 self.take(f"{name}[{i}]", value)
         elif isinstance(x, (set, frozenset)):
+            if type(x) is set:
+                self._keep(x)
             self.values[name] = sorted(map(repr, x))
         elif isinstance(x, random.Random):
             self.values[name] = x.getstate()
@@ -129,23 +190,33 @@ class Snapshot:
         else:
             self._instance(name, x)
 
-    def _hold(self, name: str, holder: dict[str, object], key: str) -> None:
-        if type(holder[key]) in (int, float):
-            self.holders[name] = holder, key
-        if type(holder[key]) in _PLAIN and holder[key] == holder[key]:
-            self.plain[name] = holder, key
+    def _hold(self, name: str, holder: object, key: Hashable) -> None:
+        value = _get((holder, key))
+        if value is not _EMPTY_CELL:
+            self._held[id(holder), key] = (holder, key), value
+        if type(value) in (int, float):
+            self.numbers[name] = holder, key
+
+    def _keep(self, container: _Container) -> None:
+        self._contents.append((container, list(container)))
 
     def _instance(self, name: str, x: Any) -> None:
         self.values[f"type({name})"] = id(type(x))
         if not is_users_class(type(x)) and type(x) is not types.SimpleNamespace:
             return
-        for attribute, value in list(getattr(x, "__dict__", {}).items()):
-            self._hold(f"{name}.{attribute}", vars(x), attribute)
-            self.take(f"{name}.{attribute}", value)
+        bases = [base for base in type(x).__mro__ if base.__module__.startswith("anylayer.")]
+        ours = {attribute for base in bases for attribute in vars(base).get("__annotations__", ())}
+        attributes = getattr(x, "__dict__", {})
+        self._seen[id(attributes)] = attributes
+        for attribute, value in list(attributes.items()):
+            if attribute not in ours:
+                self._hold(f"{name}.{attribute}", attributes, attribute)
+                self.take(f"{name}.{attribute}", value)
         for cls in type(x).__mro__:
             slots = vars(cls).get("__slots__", ())
             for slot in (slots,) if isinstance(slots, str) else tuple(slots):
                 if slot not in ("__dict__", "__weakref__") and hasattr(x, slot):
+                    self._hold(f"{name}.{slot}", x, slot)
                     self.take(f"{name}.{slot}", getattr(x, slot))
 
 
@@ -238,25 +309,27 @@ class CallCounter:
 @contextmanager
 def replace_counters(snapshot: Snapshot, names: Sequence[str]) -> Iterator[None]:
     """Replace the named numbers, which change in every call, with CallCounters inside the context."""
-    counters = [(*snapshot.holders[name], name) for name in names]
-    values = [holder[key] for holder, key, _ in counters]
+    places = [snapshot.numbers[name] for name in names]
+    values = [_get(place) for place in places]
     try:
-        for (holder, key, name), value in zip(counters, values):
-            holder[key] = CallCounter(value, name)
+        for place, value, name in zip(places, values, names):
+            _put(place, CallCounter(value, name))
         yield
     finally:
-        for (holder, key, _), value in zip(counters, values):
-            holder[key] = value
+        for place, value in zip(places, values):
+            _put(place, value)
 
 
-def state_refusal(name: str) -> TraceError:
-    """Return the error for the state `name` that one call leaves for the next one."""
+def state_refusal(name: str, place: str | None = None) -> TraceError:
+    """Return the error for the state `name` that one call leaves for the next one. `place` is as in refusal."""
     if name == GENERATORS:
         return refusal(
             "forward draws random numbers; a value that differs from call to call cannot be recorded; pass it as "
-            "an input"
+            "an input",
+            place=place,
         )
     return refusal(
         f"{name} changes in every call, but state that is kept between two calls cannot be recorded; do not "
-        "change it in forward"
+        "change it in forward",
+        place=place,
     )
