@@ -128,6 +128,12 @@ def test_inputs_that_select_have_no_new_ties(at: int) -> None:
     assert (changed.ravel().argsort(kind="stable") == noise.ravel().argsort(kind="stable")).all()
 
 
+def test_few_sums_of_inputs_that_select_are_equal() -> None:
+    noise = np.random.default_rng(0).standard_normal((40, 2)).astype(np.float32)
+    changed = comparison.selecting(noise, len(comparison.SELECTING) - 1)
+    assert len(np.unique(changed.sum(axis=1))) == 40
+
+
 def test_loop_is_recorded_if_another_engine_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     def halved(arrays: list[Any]) -> list[Any]:
         x = arrays[0]

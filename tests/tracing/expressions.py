@@ -503,6 +503,9 @@ np.sort(x, axis=None)
 -np.sort(-x, axis=1)
 np.argsort(-x, axis=-1, kind="stable")[..., :2]
 np.partition(x, 1, axis=-1)[..., 1]
+np.stack(np.unravel_index(v.argmax(), (2, 2)))
+np.stack(np.unravel_index(i, (1, 5), order="F"))
+np.unravel_index(m.argmax(1), (2, 2))[1]
 np.searchsorted([-2, 0, 1, 3], x)
 np.searchsorted([-2, 0, 1, 3], x, side="right")
 np.digitize(x, [-1, 0, 2])

@@ -70,6 +70,18 @@ def compared_with_itself(x: Array) -> Any:
 
 
 @case
+def element_of_an_array(x: Array) -> Any:
+    return x * 2 if 1 in x.astype(np.int64) else x - 1
+
+
+@case
+def large_constant_of_each_call(x: Array) -> Any:
+    window = np.hanning(3 * 1024).astype(np.float32).reshape(3, 1024)
+    y = x.T @ window
+    return y.sum() if y.max() > 1 else y.min()
+
+
+@case
 def helper_in_a_comprehension(x: Array) -> Any:
     def clipped(row: Array) -> Any:
         return row / row.sum() if row.sum() > 1 else row
@@ -352,3 +364,14 @@ def test_only_a_try_around_the_index_makes_it_a_question() -> None:
     for function, count in ((inside, 2), (outside, 0)):
         decided = traced(function).decided
         assert (len(decided.paths) if decided is not None else 0) == count
+
+
+def test_plain_number_of_one_branch_takes_the_dtype_of_the_other() -> None:
+    def forward(x: Array) -> Any:
+        return x[x > 1].mean() if np.sum(x > 1) > 0 else 0.5
+
+    graph = trace_with_selections(lambda t: trace_checked(lambda a: [forward(a[0])], t), [TensorType.of((3, 4))])
+    run = program_of(graph, "onnxruntime")
+    for x in (np.zeros((3, 4), np.float32), np.arange(12, dtype=np.float32).reshape(3, 4)):
+        (got,) = run([x])
+        assert got.dtype == np.float32 and got == np.float32(forward(x))

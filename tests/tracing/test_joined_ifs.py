@@ -39,6 +39,17 @@ def twelve_in_a_loop(x: Array) -> Any:
 
 
 @case
+def elements_of_an_array(x: Array) -> Any:
+    rounded, missing = x.ravel().astype(np.int64), []
+    for value in range(-4, 4):
+        if value not in rounded:
+            missing.append(value)
+        if value in rounded[:6] and value in rounded[6:]:
+            missing.append(rounded[0])
+    return np.array(missing, np.int64)
+
+
+@case
 def append_of_a_module(x: Array) -> Any:
     y, total = x[0], x[0, :1]
     for i in range(3):
@@ -216,7 +227,7 @@ def writes_afterwards(x: Array) -> Any:
 
 
 def other_kind(x: Array) -> Any:
-    y = 0
+    y = 0.1
     for v in x.ravel():
         if v > 0:
             y = v

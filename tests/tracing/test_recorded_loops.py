@@ -290,6 +290,32 @@ def assert_matches_numpy(function: Function, graph: Graph, engine: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@case
+def number_or_element(dets: Array) -> Any:
+    last, labels = -1, []
+    for label in (dets[:, 4] * 4).astype(np.int64):
+        if label != 0 and label != last:
+            labels.append(label)
+            last = label
+    return np.array(labels, np.int64), last
+
+
+@case
+def nothing_or_rows(dets: Array) -> Any:
+    rows, others = [], []
+    for i, box in enumerate(dets):
+        if box[4] > 0.5:
+            rows.append(box[:2].reshape(1, 2))
+            others.append(i)
+        else:
+            others.append(np.argmax(box))
+    if len(rows) == 0:
+        rows = np.empty((0, 2), np.float32)
+    else:
+        rows = np.concatenate(rows, axis=0)
+    return rows * 2, np.array(others, np.int64)
+
+
 @pytest.fixture(scope="module")
 def graphs() -> dict[Function, Graph]:
     return {}

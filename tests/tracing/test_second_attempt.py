@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -150,9 +151,14 @@ def _a_copy_of_a_constant(self: User, x: Array) -> Array:
     return anchors * grid
 
 
+def _functions_of_lists(self: User, x: Array) -> Array:
+    return np.degrees([x[0, 0, 0], math.atan2(x[0, 0, 1], 2.0)]) + np.maximum([x[0, 0, 0], x[1, 0, 0]], 0.5)
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        _functions_of_lists,
         lambda self, x: upsampled(x),
         lambda self, x: self.helper(x),
         lambda self, x: self.plain(x),
@@ -397,3 +403,16 @@ def test_write_to_an_array_after_its_conversion_to_numpy_is_refused() -> None:
 
     with pytest.raises(TraceError, match="an array that was converted to a NumPy array is written to"):
         trace(forward, [TensorType.of(X.shape)])
+
+
+def test_arrays_of_a_type_of_numpy_can_be_written() -> None:
+    def forward(arrays: list[Any]) -> list[Any]:
+        (x,) = arrays
+        keep = np.bool_(np.zeros_like(x[0, 0]))
+        keep[0] = x[0, 0, 0] > 0
+        small = np.int8(np.zeros(4))
+        small[1] = 3
+        return [keep.astype(np.bool_) * (small + x[0])]
+
+    graph = trace_checked(forward, [TensorType.of(X.shape)])
+    assert_same(run_graph(graph, [X], "onnxruntime")[0], forward([X.copy()])[0])

@@ -96,6 +96,12 @@ def different_values(b: Array, s: Array) -> Any:
 
 
 @case
+def most_frequent_value(b: Array, s: Array) -> Any:
+    values, counts = np.unique((b * 2).astype(np.int64), return_counts=True)
+    return values[np.argmax(counts)], np.unique(np.round(s)).max()
+
+
+@case
 def sets(b: Array, s: Array) -> Any:
     x, y = np.round(s), np.round(b[:, 0])
     return np.union1d(x[:3], x[2:5]), np.setdiff1d(x, y), np.intersect1d(x, np.array([0.0, 1.0], np.float32))

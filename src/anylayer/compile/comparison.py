@@ -22,6 +22,7 @@ Compiler = Callable[[Graph], ArrayFunction]
 
 SELECTING = (0.0, 0.0), (1.0, 1e3), (1.0, -1e3), (0.1, 0.5)
 """(factor, summand): made of noise, inputs for which code may select nothing, everything or a part."""
+_GOLDEN = (5**0.5 - 1) / 2
 _SEARCHED = 200
 """The number of inputs among which one is searched for each path of a trace with branches."""
 _MANY_OPERATORS = 200
@@ -147,7 +148,9 @@ def selecting(noise: Array, at: int) -> Array:
     scale, shift = SELECTING[at]
     if noise.dtype.kind == "f" and noise.size:
         values, ranks = np.unique(noise, return_inverse=True)
-        noise = np.linspace(values[0], values[-1], len(values), dtype=noise.dtype)[ranks.reshape(noise.shape)]
+        places = np.cumsum(1 + np.arange(len(values)) * _GOLDEN % 1)  # even steps have equal sums
+        spread = np.interp(places, places[[0, -1]], values[[0, -1]]).astype(noise.dtype)
+        noise = spread[ranks.reshape(noise.shape)]
     with np.errstate(all="ignore"):
         return np.asarray(noise * scale + shift).astype(noise.dtype)
 

@@ -196,9 +196,9 @@ class Graph:
     def constant(self, array: Any, *, trusted: bool = False) -> Value:
         """Return the value of a constant array.
 
-        Arrays of at most 4096 bytes are copied, and equal ones share a value. Larger arrays are not copied, and
-        equal views of the same memory share a value. The digest of a larger array that is writeable is kept for
-        `check_constants`, unless the array is `trusted` not to change.
+        Equal arrays share a value. Those of at most 4096 bytes are copied. The digest of a larger array that is
+        writeable is kept for `check_constants`, unless the array is `trusted` not to change: of such arrays, and
+        of those that are read-only, only equal views of the same memory share a value.
         """
         array = array if type(array) is SizedArray else np.asarray(array)
         digest = None
@@ -207,7 +207,10 @@ class Graph:
         else:
             if array.flags.writeable and not trusted:
                 digest = _digest(array)
-            key = (array.ctypes.data, array.dtype.str, array.shape, array.strides, digest)
+            key = (array.dtype.str, array.shape, digest)
+            other = None if digest is None else self._constants.get(key)
+            if digest is None or (other is not None and not _same_bytes(other.const, array)):
+                key = (array.ctypes.data, array.dtype.str, array.shape, array.strides, digest)
         value = self._constants.get(key)
         if value is None:
             stored = copied(array) if array.nbytes <= _SMALL else array
@@ -448,5 +451,13 @@ def _key(
     return op, domain, body, tuple(inputs), repr(sorted(attrs.items())) if attrs else "", outputs
 
 
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
 def _digest(array: Array) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return zlib.crc32(_bytes(array).data)
+
+
+def _same_bytes(a: Array | None, b: Array) -> bool:
+    return a is not None and np.array_equal(_bytes(a), _bytes(b))

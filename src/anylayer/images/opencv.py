@@ -344,7 +344,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "warpAffine": warpAffine,
     "dnn.NMSBoxes": NMSBoxes,
     "dnn.NMSBoxesBatched": NMSBoxesBatched,
+    "merge": lambda mv: np.stack(list(mv), axis=-1),
     "normalize": normalize,
+    "split": lambda m: tuple(np.moveaxis(m, 2, 0)) if m.ndim == 3 else (m,),
     "threshold": threshold,
 }
 """cv2's names of the functions."""

@@ -304,7 +304,8 @@ class TracedArray(_Base):
         return complex(self._values_for("complex()", "keep the array"))
 
     def __contains__(self, item: Any) -> bool:
-        return item in self._values_for("'in'", "use (x == value).any() as an array")
+        const = self._const()
+        return item in const if const is not None else bool((self == item).any())
 
     def item(self, *args: Any) -> Any:
         const = self._const()

@@ -168,10 +168,16 @@ def _certain(mask: Array) -> Array:
     if is_empty or not _answered(mask, run.sides):
         return mask
     result: Array = mask | ((arange(size) == 0) & ~mask.any())
-    n = count_of(result, size)
-    for name in n.expression.symbols if is_symbolic(n) else ():
-        trace.ranges[name] = max(1, trace.ranges[name][0]), trace.ranges[name][1]
+    need_element(count_of(result, size))
     return result
+
+
+def need_element(n: object) -> None:
+    """Note that the size of a selection is certainly not 0."""
+    trace = current_trace.get()
+    if trace is not None and type(n) is Size:
+        for name in n.expression.symbols:
+            trace.ranges[name] = max(1, trace.ranges[name][0]), trace.ranges[name][1]
 
 
 def _answered(mask: TracedArray, decisions: Iterable[Decision]) -> bool:

@@ -139,6 +139,8 @@ class Growing(TracedList):
             mask = np.broadcast_to(here, rows[0].shape[:1]) if mask is None else mask & here
         first, before = (self.entries[0][0], self.element) if self.entries else (rows, element)
         is_same = all(x.dtype == y.dtype and same_shape(x.shape[1:], y.shape[1:]) for x, y in zip(rows, first))
+        if is_same and {element, before} in ({None, int}, {None, float}):  # numbers of Python and of NumPy
+            element = before = self.element = None
         if element != before or not is_same:
             raise refusal(
                 "the elements that code on data appends to a list differ in type, dtype or shape; append elements "

@@ -21,7 +21,7 @@ from anylayer.errors import TraceError
 from anylayer.graph import TooManyOperators
 from anylayer.graph.guards import OPPOSITE, RELATIONS, Guard, current_trace
 from anylayer.graph.place import JoinError, place_of, position_of, refusal, user_frame
-from anylayer.graph.symbolic import Size, depends_on_data
+from anylayer.graph.symbolic import Size, depends_on_data, same_shape
 from anylayer.tracing import changed_code
 from anylayer.tracing.array import TracedArray, copy_of, restore
 from anylayer.tracing.counts import comparison, guard_of, lacking_elements
@@ -97,16 +97,16 @@ def both_sides(
     variables before the statement. plain: the sides only assign values without effects. may_return: one side ends
     with `return`; outside of a loop that is recorded, the answer is then a decision.
     """
-    run, sizes = current_run.get(), frozenset[str]()
+    run = current_run.get()
     if run is not None and not (may_return and not (run.loops or run.sides)):
         condition = compare(condition, "!=", 0) if type(condition) is Size else condition
         question = condition if type(condition) is Question else None
-        if question is not None and (answer := question.array()) is not None:
-            condition, sizes = answer, question.guard.symbols
-        decision = _decision(run, condition)
+        answer = None if question is None else question.array()
+        question = None if answer is None else question
+        decision = _decision(run, condition if answer is None else answer)
         if decision is not None:
             state = None if plain else sys._getframe(1)
-            return BothSides(run, decision, sizes, names, lists, variables, state)
+            return BothSides(run, decision, question, names, lists, variables, state)
     return tracing.recorded_loops.PlainLoop(iter([bool(condition)]), (*names, *lists))
 
 
@@ -125,22 +125,22 @@ def _decision(run: Run, condition: object) -> Decision | None:
 class BothSides:
     """An `if` of which both sides are executed. Its methods are called by changed code: see PlainLoop.
 
-    sizes: the names of the sizes that the condition compares. lists: those to which the sides append, by name, of
-    which `old` are replaced. ends: for each side, the variables at its end, and their values then. contents: the
-    arrays that it has written to, with their contents then. before: the state before the sides.
+    question: the sizes that the condition compares, if it does. lists: those to which the sides append, by name,
+    of which `old` are replaced. ends: for each side, the variables at its end, and their values then. contents:
+    the arrays that it has written to, with their contents then. before: the state before the sides.
     """
 
     def __init__(
         self,
         run: Run,
         decision: Decision,
-        sizes: frozenset[str],
+        question: Question | None,
         names: Sequence[str],
         lists: Sequence[str],
         variables: Mapping[str, object],
         frame: FrameType | None,
     ) -> None:
-        self.run, self.decision, self.sizes, self.names = run, decision, sizes, names
+        self.run, self.decision, self.question, self.names = run, decision, question, names
         self.start = [variables.get(n, ABSENT) for n in names]
         self.old: dict[str, list[object]] = {}
         self.lists: dict[str, object] = {}
@@ -202,9 +202,9 @@ class BothSides:
     def _require_elements(self) -> None:
         """Refuse operators of a side that fail for the sizes with which the network does not take it."""
         trace = current_trace.get()
-        if trace is None or not self.sizes:
+        if trace is None or self.question is None:
             return
-        sizes = trace.examples(dict.fromkeys(self.sizes, 0))
+        sizes = trace.examples(dict.fromkeys(self.question.guard.symbols, 0))
         o = next(lacking_elements(running_graph().ops[self.decision.recorded :], sizes), None)
         if o is not None:
             raise refusal(
@@ -245,11 +245,15 @@ class BothSides:
             others = [v for v in (x, y, result) if type(v) is TracedArray and not v._scalar]
             self.run.chosen += [(v._base(), v._base()._version) for v in others]
             return result
-        if kind and other and {kind.name, other.name} == {"number", "scalar"} and name.startswith(OWN_PREFIX):
-            dtype, plain = (kind.dtype, b) if kind.name == "scalar" else (other.dtype, a)
-            if is_exact(plain, dtype):  # of `2 if c else x[0]`, as of max(2, x[0])
-                a, b = (dtype.type(v) if v is plain else v for v in (a, b))
-                return self.choice(name, condition, (x, a), (y, b))
+        if kind and other and {kind.name, other.name} == {"number", "scalar"}:
+            scalar, plain = (kind, b) if kind.name == "scalar" else (other, a)
+            is_named = not name.startswith(OWN_PREFIX)  # or the value of `2 if c else x[0]`, as of max(2, x[0])
+            if kind.dtype == other.dtype or is_exact(plain, scalar.dtype, strict=is_named):
+                arrays = [v.astype(scalar.dtype) for v in (*arrays_in(a), *arrays_in(b))]
+                return scalar.value(iter([np.where(condition, *arrays)]))
+        rows = self._rows(a, b)
+        if rows is not None:
+            return rows
         why = "give it arrays of one shape and dtype, or numbers of one type, in both"
         place = self.decision.place
         if kind and other and kind.name == other.name == "array" and tracing.checked.questions().how == "joined":
@@ -258,6 +262,22 @@ class BothSides:
             )
         what = "the value" if name.startswith(OWN_PREFIX) else f"'{name}'"
         raise refusal(f"{what} is a different kind of object after the two sides of this if; {why}", place=place)
+
+    def _rows(self, first: object, second: object) -> TracedArray | None:
+        """Return the array of one side that has no rows where the other side is taken, which has none either."""
+        trace = current_trace.get()
+        if trace is None or self.question is None:
+            return None
+        for question, full, empty in ((self.question, first, second), (self.question.opposite(), second, first)):
+            if type(full) is not TracedArray or type(empty) is not TracedArray or not (full.ndim and empty.ndim):
+                continue
+            nothing, shape = dict.fromkeys(question.guard.symbols, 0), full.shape
+            is_selected = type(shape[0]) is Size and shape[0].expression.symbols == nothing.keys()
+            if not is_selected or not trace.asks_for_nothing(question.guard):
+                continue
+            if same_shape((shape[0].expression.value(nothing), *shape[1:]), empty.shape):
+                return full
+        return None
 
 
 def _frozen(x: Any) -> Any:

@@ -11,10 +11,12 @@ from anylayer.graph.guards import SelectionKey
 from anylayer.graph.ir import Decisions, Graph, Op, Value
 from anylayer.graph.operators import ELEMENTWISE
 from anylayer.graph.place import JoinError, refusal
+from anylayer.graph.sized import elements_of
 from anylayer.graph.symbolic import same, same_shape
 from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import Decision
+from anylayer.tracing.python_numbers import is_exact
 
 _MAX_DEPTH = 200
 """The largest number of operators through which a difference between two paths is followed."""
@@ -76,6 +78,7 @@ def join(
     """
     if a is b:
         return a
+    a, b = _as_exact(graph, a, b), _as_exact(graph, b, a)
     if _same_type(a, b):
         return _Join(graph, decision).value(a, b)
     if a in graph.nothing and b.shape:
@@ -99,6 +102,13 @@ def join(
     rest: Any = np.concatenate(parts)[np.concatenate(rows)]
     value: Value = rest._value
     return value
+
+
+def _as_exact(graph: Graph, a: Value, b: Value) -> Value:
+    """Return a constant number, as of `return 0.0`, in the dtype of the other side if it is the same there."""
+    if a.const is None or a.shape or a.dtype == b.dtype or elements_of(a.const) is not None:
+        return a
+    return graph.constant(a.const.astype(b.dtype)) if is_exact(a.const.item(), b.dtype, strict=True) else a
 
 
 class _Join:

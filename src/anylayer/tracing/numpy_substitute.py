@@ -9,7 +9,7 @@ import numpy as np
 
 from anylayer.network import Function
 from anylayer.tracing import substitution_symbolic
-from anylayer.tracing.dispatch import FUNCTIONS, call_function, traced_in
+from anylayer.tracing.dispatch import FUNCTIONS, UFUNCS, call_function, traced_in
 from anylayer.tracing.grown import GrownList
 from anylayer.tracing.rules import concatenation, creation, strides
 
@@ -29,19 +29,16 @@ class NumpySubstitute(types.ModuleType):
         member = getattr(np, name)
         if member is np.linalg:
             return member
-        if isinstance(member, np.ufunc) and member in _REDUCING:
-            member = _ReducesLists(member)
+        if isinstance(member, np.ufunc) and UFUNCS.find(member) is not None:
+            member = _OfLists(member)
         if callable(member) and not isinstance(member, (type, np.ufunc)) and FUNCTIONS.find(member) is not None:
             member = _accepting_lists(member)
         self.__dict__[name] = member
         return member
 
 
-_REDUCING = (np.logical_and, np.logical_or, np.maximum, np.minimum)
-
-
-class _ReducesLists:
-    """A ufunc whose method `reduce` also accepts a list of traced arrays."""
+class _OfLists:
+    """A ufunc that also accepts lists of traced arrays, as does its method `reduce`."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
         self.ufunc: Function = ufunc
@@ -51,11 +48,15 @@ class _ReducesLists:
         return getattr(self.ufunc, name)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return self.ufunc(*args, **kwargs)
+        return self.ufunc(*map(_array_of_list, args), **kwargs)
 
     def reduce(self, array: object, *args: object, **kwargs: object) -> object:
-        is_list = isinstance(array, (list, tuple)) and next(traced_in(array), None) is not None
-        return self.reduce_array(concatenation.array_like(array) if is_list else array, *args, **kwargs)
+        return self.reduce_array(_array_of_list(array), *args, **kwargs)
+
+
+def _array_of_list(x: object) -> object:
+    is_list = type(x) in (list, tuple) and next(traced_in(x), None) is not None
+    return concatenation.array_like(x) if is_list else x
 
 
 _FIRST_IS_LIST = frozenset(

@@ -379,12 +379,15 @@ def extreme_of(name: str, values: Sequence[Any]) -> Scalar:
     return best
 
 
-def is_exact(x: Scalar, dtype: Any) -> bool:
-    """Return whether a plain number is the same number in a dtype."""
+def is_exact(x: Scalar, dtype: Any, *, strict: bool = False) -> bool:
+    """Return whether a plain number is the same number in a dtype, but for the rounding of a float that is not
+    `strict`.
+    """
     if type(x) not in (int, float) or (type(x) is float and dtype.kind != "f"):
         return False
     try:
-        return bool(np.asarray(x, dtype) == x) or x != x
+        y = np.asarray(x, dtype)
+        return bool((y.item() if strict else y) == x) or x != x
     except OverflowError:
         return False
 

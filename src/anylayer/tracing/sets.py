@@ -49,12 +49,7 @@ class TracedSet(TracedList):
         return bool(self.array.shape[0] > 0)
 
     def __contains__(self, x: object) -> bool:
-        return bool(self.contains(x))
-
-    def contains(self, x: Scalar) -> Scalar:
-        """Return whether a number is an element, as a bool that may depend on data."""
-        result: Scalar = (self.array == as_arrays(x)).any()
-        return number(result, bool)
+        return as_arrays(x) in self.array
 
     def in_order(self) -> GrownList:
         """Return sorted(self)."""
@@ -97,5 +92,7 @@ def set_of(x: Scalar) -> TracedSet | None:
 
 def contains(x: Scalar, items: Container[object], negated: bool) -> object:
     """Return `x in items`, as a bool that may depend on data."""
-    result = items.contains(x) if type(items) is TracedSet else x in items
-    return tracing.joined_ifs.truth(result, negated) if type(items) is TracedSet else result is not negated
+    array = items.array if type(items) is TracedSet else selected(items)
+    if type(array) is not TracedArray or array._const() is not None:
+        return (x in items) is not negated
+    return tracing.joined_ifs.truth(number((array == as_arrays(x)).any(), bool), negated)

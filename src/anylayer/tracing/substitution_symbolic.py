@@ -48,7 +48,8 @@ class _SubstituteType(type):
             x = x if sizes is None else sizes[0]
             if is_symbolic(x):
                 return cls.convert(x)
-            if type(x) is PythonNumber or (type(x) is TracedArray and x._const() is None):
+            is_array = type(x) is TracedArray and bool(x.shape) and issubclass(cls.original, np.generic)
+            if is_array or type(x) is PythonNumber or (type(x) is TracedArray and x._const() is None):
                 return cls.of_data(x)
         return cls.original(*args, **kwargs)
 
@@ -86,9 +87,9 @@ class _SubstituteOfSet(_SubstituteType):
 
 def _substitute(original: type, convert: Callable[[Any], Any], of_data: Callable[[Any], Any]) -> Any:
     space = {"original": original, "convert": staticmethod(convert), "of_data": staticmethod(of_data)}
-    if original in (int, float):
+    if original in (int, float, np.bool_):
         space["dtype"] = np.dtype(original)  # NumPy reads it where the type is given as a dtype
-    return _SubstituteType(original.__name__, (original,), space)
+    return _SubstituteType(original.__name__, () if original is np.bool_ else (original,), space)
 
 
 def _to_int(x: Any) -> Any:
@@ -241,7 +242,7 @@ BUILTINS: Mapping[str, Any] = {
 
 TYPES: Mapping[str, Any] = {
     name: _substitute(kind, _scalar(kind), _cast(kind))
-    for name in ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "intp")
+    for name in ("bool_", "float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "intp")
     for kind in [getattr(np, name)]
 }
 """The substitutes for types of NumPy, by name."""

@@ -116,3 +116,20 @@ def walk_along_the_bones(scores, steps):
             y, x = np.clip(np.round(place / 8), 0, 5).astype(np.int32)
             found[end], places[end] = scores[y, x, end], place
     return found, places
+
+
+@wild(heatmap)
+def places_and_whether_they_are_seen(heat):
+    points = []
+    for part in heat.reshape(4, 4, 4):
+        y, x = np.unravel_index(np.argmax(part), part.shape)
+        points.append([x / part.shape[1], y / part.shape[0], 1.0 if part.max() > 0.5 else 0.0])
+    return np.array(points, dtype=np.float32)
+
+
+@wild(lambda random, share: [random.random((17, 3)).astype(np.float32), random.random((17, 3)).astype(np.float32)])
+def mean_distance_of_seen_points(a, b):
+    seen = (a[:, 2] > 0.3) & (b[:, 2] > 0.3)
+    if np.sum(seen) == 0:
+        return np.float32(0)
+    return np.mean(np.linalg.norm(a[seen][:, :2] - b[seen][:, :2], axis=1))

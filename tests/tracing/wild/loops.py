@@ -27,6 +27,11 @@ def sequence(random: np.random.Generator, share: float) -> list[Any]:
     return [p.astype(np.float32)]
 
 
+def distances(random: np.random.Generator, share: float) -> Any:
+    """Distances (6, 5), of which about a share are at most 0.5."""
+    return np.where(random.uniform(size=(6, 5)) < share, 0.2, 0.9).astype(np.float32)
+
+
 def shared_area(a: Any, b: Any) -> Any:
     left, top = max(a[0], b[0]), max(a[1], b[1])
     right, bottom = min(a[2], b[2]), min(a[3], b[3])
@@ -140,6 +145,38 @@ def collapsed_labels(p):
             text.append(label)
         before = label
     return np.array(text, dtype=np.int64)
+
+
+@wild(sequence)
+def labels_that_change(p):
+    last, labels = -1, []
+    for label in p.argmax(axis=1):
+        if label == 0:
+            last = -1
+            continue
+        if label == last:
+            continue
+        labels.append(label)
+        last = label
+    return np.array(labels, dtype=np.int64)
+
+
+@wild(lambda random, share: [random.permutation(6)[:4], random.permutation(5)[:4], distances(random, share)])
+def matches_within_a_distance(rows, columns, distance):
+    unmatched_rows = [i for i in range(6) if i not in rows]
+    unmatched_columns = []
+    for j in range(5):
+        if j not in columns:
+            unmatched_columns.append(j)
+    pairs = []
+    for i, j in zip(rows, columns):
+        if distance[i, j] > 0.5:
+            unmatched_rows.append(i)
+            unmatched_columns.append(j)
+        else:
+            pairs.append(np.array([[i, j]]))
+    pairs = np.empty((0, 2), dtype=int) if len(pairs) == 0 else np.concatenate(pairs, axis=0)
+    return pairs, np.array(unmatched_rows, dtype=np.int64), np.array(unmatched_columns, dtype=np.int64)
 
 
 @wild(sequence)

@@ -13,9 +13,10 @@ from anylayer.graph.sizes import broadcast, is_one, is_static, size_of
 from anylayer.network import Array
 from anylayer.tracing import rules
 from anylayer.tracing.array import UNKNOWN_SIZE, TracedArray, selected, view_of, wrapped
-from anylayer.tracing.dispatch import dummies, resolved
+from anylayer.tracing.dispatch import dummies, implements, resolved
+from anylayer.tracing.dtypes import I8
 from anylayer.tracing.keys import Key, flat_index, is_sized, parse, traced_masks, with_windows
-from anylayer.tracing.primitives import gather, is_constant, reshape, slices, transpose
+from anylayer.tracing.primitives import cast, gather, is_constant, reshape, slices, transpose
 from anylayer.tracing.python_numbers import as_key
 from anylayer.tracing.record import running_graph
 from anylayer.tracing.size_arithmetic import hold
@@ -221,3 +222,16 @@ def _in_numpy_order(x: Array, origins: _Origins, key: Key, index_shape: Sequence
     shape: list[Any] = [1 if a is None else sizes["axis", a] for a in key.axes]
     shape[key.place : key.place] = list(index_shape)
     return reshape(x, shape)
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Array, shape: Sequence[int] | int, order: str = "C") -> tuple[Array, ...]:
+    """Return the index along each axis of positions in a flat array. The positions must be inside of it."""
+    sizes = [*shape] if isinstance(shape, Sequence) else [shape]
+    rest = cast(indices, I8)
+    places: list[Array] = []
+    for n in sizes[:0:-1] if order == "C" else sizes[:-1]:
+        places.append(rest % n)
+        rest = rest // n
+    places.append(rest)
+    return tuple(places[::-1] if order == "C" else places)

@@ -344,6 +344,8 @@ def unique(
             differs = differs & ~(np.isnan(ordered) & np.isnan(before))
         first = differs | (place == 0)
         starts = tracing.counts.positions(first)[0]
+        if not is_symbolic(n):
+            tracing.counts.need_element(starts.shape[0])
         parts[:2] = ordered[starts], order[starts]
         if return_inverse:
             group = np.cumsum(first) - 1
