@@ -1,4 +1,4 @@
-"""Conversions of stored values to float32."""
+"""Conversions of stored values: to float32, and of 4-bit integers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def to_float32(values: ArrayLike) -> Array:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values, np.float32)
+
+
+def four_bit_integers(pairs: Array, count: int, *, signed: bool) -> Array:
+    """Return the first `count` 4-bit integers of bytes (uint8), of which the lower half comes first."""
+    halves = np.stack([pairs << 4, pairs], axis=-1)
+    return ((halves.view(np.int8) if signed else halves) >> 4).reshape(-1)[:count]
 
 
 def bfloat16_to_float32(bits: Array) -> Array:

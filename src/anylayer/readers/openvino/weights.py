@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import mmap
 from pathlib import Path
 
 import numpy as np
 
 from anylayer.errors import FileError, need
 from anylayer.network import Array, DType, Shape, reshaped
-from anylayer.readers._arrays import bfloat16_to_float32
+from anylayer.protobuf.binary import MappedFile
+from anylayer.readers._arrays import bfloat16_to_float32, four_bit_integers
 
 _DTYPES: dict[str, type[np.generic]] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "boolean": np.bool_, "bool": np.bool_,
@@ -52,16 +52,12 @@ def dtype_of(name: str) -> DType:
 class BinFile:
     """The memory-mapped .bin file at `path`. If `exists` is false, there is no file, and reading raises FileError.
 
-    The map is private and writable, because OpenVINO shares weights only from writable memory. What is written to
-    it never reaches the file. Arrays are views of the map where their bytes can be used as they are.
+    Arrays are views of the map (see MappedFile) where their bytes can be used as they are.
     """
 
     def __init__(self, path: Path, *, exists: bool = True) -> None:
         self.file, self.exists = str(path), exists
-        self._data: mmap.mmap | bytes = b""
-        if exists and path.stat().st_size:
-            with path.open("rb") as handle:
-                self._data = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY)
+        self._data = MappedFile(path).data if exists and path.stat().st_size else b""
 
     def array(self, offset: int, size: int, kind: str, shape: Shape | None = None) -> Array:
         """Return `size` bytes at `offset` as values of element type `kind`, flat if no shape is given.
@@ -91,7 +87,8 @@ class BinFile:
         if not count:
             return np.empty(0, dtype_of(element))
         if element in _FOUR_BITS:
-            return _unpack(np.frombuffer(self._data, np.uint8, size, offset), count, signed=element == "i4")
+            pairs = np.frombuffer(self._data, np.uint8, size, offset)
+            return four_bit_integers(pairs, count, signed=element == "i4")
         if element == "bf16":
             return bfloat16_to_float32(np.frombuffer(self._data, np.uint16, count, offset))
         dtype = np.dtype(_DTYPES[element])
@@ -100,9 +97,3 @@ class BinFile:
         if offset % dtype.itemsize:
             return np.frombuffer(self._data[offset : offset + size], dtype)
         return np.frombuffer(self._data, dtype, count, offset)
-
-
-def _unpack(pairs: Array, count: int, *, signed: bool) -> Array:
-    """Unpack 4-bit integers, two per byte with the lower bits first, to uint8, or to int8 if they are signed."""
-    values: Array = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
-    return np.where(values > 7, values - 16, values).astype(np.int8) if signed else values.astype(np.uint8)

@@ -22,6 +22,7 @@ from anylayer.network import (
     as_written,
     reshaped,
 )
+from anylayer.readers._arrays import four_bit_integers
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_NODES, MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place, unique
 from anylayer.readers.tflite.flatbuffer import FlatTable
@@ -260,9 +261,8 @@ class _Builder:
         need(stored.size == size, f"it has {stored.size} bytes, expected {size}", FileError)
         if dtype == "bool":
             need(bool((stored <= 1).all()), "its values are neither true nor false", FileError)
-        if dtype == "int4":  # two in each byte, the lower half first
-            halves = np.stack([stored << 4, stored], -1).view(np.int8) >> 4
-            return reshaped(halves.reshape(-1)[:count], shape)
+        if dtype == "int4":
+            return reshaped(four_bit_integers(stored, count, signed=True), shape)
         values = stored.view(dtype)
         return reshaped(values, shape) if sparsity is None else dense(sparsity, values, shape)
 
