@@ -8,7 +8,7 @@ place, the last version of the blob keeps its name, and each earlier version is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -336,6 +336,16 @@ def part_of(
         declared={},
         sizes=None,
     )
+
+
+def nodes_behind(nodes: Sequence[Node], values: Iterable[str]) -> list[Node]:
+    """Return the nodes, in computing order, that some values depend on."""
+    needed, chosen = set(values), []
+    for node in reversed(nodes):
+        if needed.intersection(node.outputs):
+            needed.update(node.inputs)
+            chosen.append(node)
+    return chosen[::-1]
 
 
 CHANNEL_ORDERS = "anylayer.channel_orders"

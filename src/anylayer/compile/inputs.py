@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.compile.limits import need_countable
 from anylayer.errors import InputError, adding_advice, at, need, need_one_of, wording
-from anylayer.network import Array, Network, Node, TensorType
+from anylayer.network import Array, Network, Node, TensorType, nodes_behind
 
 
 def has_open_sizes(shapes: Mapping[str, Sequence[Any]] | None) -> bool:
@@ -87,13 +87,7 @@ def absent_input(network: Network, name: str, outputs: Mapping[str, str]) -> Arr
 
 def needed_nodes(network: Network, outputs: Mapping[str, str]) -> list[Node]:
     """Return the nodes that the outputs depend on, in computing order."""
-    values = set(outputs.values())
-    nodes = []
-    for node in reversed(network.nodes):
-        if values.intersection(node.outputs):
-            values.update(node.inputs)
-            nodes.append(node)
-    return nodes[::-1]
+    return nodes_behind(network.nodes, outputs.values())
 
 
 def needed_inputs(network: Network, outputs: Mapping[str, str]) -> list[str]:

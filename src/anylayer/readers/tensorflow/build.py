@@ -10,7 +10,7 @@ import numpy as np
 
 from anylayer.errors import FileError, NetworkError, at, nearest, need, some
 from anylayer.layer import Registry
-from anylayer.network import Array, Network, Node, Subgraph, TensorType
+from anylayer.network import Array, Network, Node, Subgraph, TensorType, nodes_behind
 from anylayer.protobuf.tree import shortened_text
 from anylayer.readers._limits import MAX_GRAPH_NESTING, MAX_OPERATION_OUTPUTS
 from anylayer.readers._names import layer_place
@@ -236,8 +236,8 @@ class _NetworkBuilder:
                     self._input(node)
                 else:
                     network_nodes.append(self._node(node))
-        network.nodes = _still_used(network_nodes, outputs.values(), self.renamed)
         network.outputs = {public: self._value(value) for public, value in outputs.items()}
+        network.nodes = nodes_behind(network_nodes, network.outputs.values())  # constants may have become blobs
         return network
 
     def _mark_read(self, text: str) -> None:
@@ -394,14 +394,3 @@ def _param_values(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
         elif value is not None and not isinstance(value, Inside):
             params[name] = value
     return params
-
-
-def _still_used(nodes: Sequence[Node], outputs: Iterable[str], renamed: Mapping[str, str]) -> list[Node]:
-    """Return the nodes that are used after the constants of custom operations have become blobs."""
-    needed = {renamed.get(v, v) for v in (without_index_0(o) for o in outputs)}
-    used = []
-    for node in reversed(nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
-            used.append(node)
-    return used[::-1]
