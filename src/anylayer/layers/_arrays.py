@@ -283,7 +283,7 @@ def space_to_batch(x: Array, block: Sequence[int], pads: Pairs) -> Array:
     return y.reshape(n * math.prod(block), *(s // b for s, b in zip(sizes, block)), *rest)
 
 
-def batch_to_space(x: Array, block: Sequence[int], crops: Pairs) -> Any:
+def batch_to_space(x: Array, block: Sequence[int], crops: Pairs) -> Array:
     """Return `x` with each group of batches as blocks of pixels, cropped: the inverse of space_to_batch.
 
     Raises LayerError for a block that does not divide the batch size, and for crops that exceed an axis.

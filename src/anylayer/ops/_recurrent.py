@@ -204,7 +204,7 @@ def _unshared_input(x: Array, others: Sequence[Array]) -> Array:
     return record("Max", [x, np.array(least, x.dtype)], x.shape, x.dtype)
 
 
-def kept_or_not_a_number(x: Array, keep: Array) -> Any:
+def kept_or_not_a_number(x: Array, keep: Array) -> Array:
     """Return `x` (T, B, values) with NaN where `keep` (T, B) is neither 0 nor 1: the forms for any number of steps
     multiply the state by no other numbers."""
     return np.where(((keep == 0) | (keep == 1))[:, :, None], x, x.dtype.type(np.nan))

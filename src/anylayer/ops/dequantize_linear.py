@@ -15,7 +15,7 @@ from anylayer.tracing import record
 @operator
 def dequantize_linear(
     x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0
-) -> Any:
+) -> Array:
     """Return (x - zero) * scale, in the dtype of `scale` (ONNX DequantizeLinear-21).
 
     x: integers of 4 to 32 bits, or numbers of 8 bits. scale, zero: one number, one per slice of `axis`, or one per

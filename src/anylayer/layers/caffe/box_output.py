@@ -189,7 +189,7 @@ class FrcnDetection(Layer):
     keep_topk: int = field(3, "uint32", least=1, doc="number of rows")
     class_num: int = field(4, "uint32", least=2, doc="number of classes, the background included")
 
-    def forward(self, deltas: Array, scores: Array, rois: Array) -> Any:
+    def forward(self, deltas: Array, scores: Array, rois: Array) -> Array:
         shape, c = tuple(rois.shape), self.class_num
         need_shape(
             rois, (1, 1, "R", 5), "the regions (input 2)", about=" (Sophgo's result for a batch is not known)"

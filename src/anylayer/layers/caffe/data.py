@@ -259,7 +259,7 @@ class ContinuationIndicator(Layer):
             f"time_step * batch_size must be at most {MAX_VALUES}, got {steps * batch}",
         )
 
-    def forward(self, x: Array | None = None) -> Any:
+    def forward(self, x: Array | None = None) -> Array:
         first = np.arange(self.time_step)[:, None] > (-1 if self.flag else 0)
         return np.broadcast_to(first.astype(np.float32), (self.time_step, self.batch_size))
 

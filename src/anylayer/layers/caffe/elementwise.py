@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Log(Elementwise):
             f"base must be positive and not 1, or -1 for e, got {self.base}",
         )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         inner = x if self.scale == 1 else x * np.float32(self.scale)
         y = np.log(inner if self.shift == 0 else inner + np.float32(self.shift))
         return y if self.base == -1 else y * np.float32(1 / math.log(self.base))
@@ -75,7 +74,7 @@ class LogOpenCV(Log):
                 f"{', '.join(ignored)} ignored, as by OpenCV: the result is the natural logarithm of the input"
             )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return np.log(x)
 
 
@@ -133,7 +132,7 @@ class ReLU6(Elementwise):
     engine: str = engine_field(2)
     fuse: bool = no_effect(3, "bool", False)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(
             not (self.has("negative_slope") and self.relu_param.has("negative_slope")),
             "give negative_slope in relu6_param or in relu_param, not in both",
@@ -150,7 +149,7 @@ def _crelu(x: Array, negative_slope: float, concat_axis: int, *, in_place: bool)
     return leaky_relu(both, negative_slope)
 
 
-def _exp(x: Array, base: float, scale: float, shift: float) -> Any:
+def _exp(x: Array, base: float, scale: float, shift: float) -> Array:
     need(base == -1 or 0 < base < math.inf, f"base must be positive, or -1 for e, got {base}")
     log_base = 1.0 if base == -1 else math.log(base)
     inner, outer = np.float32(log_base * scale), np.float32(np.exp(log_base * shift))

@@ -52,7 +52,7 @@ class BatchNorm(Layer):
     stats_batch_size: int = no_effect(9, "uint32", 0)
     relu: bool = no_effect(10, "bool", False)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 1, "needs an input with axes, got shape ()")
         channels = 1 if len(x.shape) == 1 else x.shape[1]
         stored = not is_training(self) if self.use_global_stats is None else self.use_global_stats
@@ -68,7 +68,7 @@ class BatchNorm(Layer):
         y = ops.batch_normalization(wide, one, zero, mean * divided, variance * divided, epsilon=self.eps)
         return y.reshape(x.shape)
 
-    def _of_the_batch(self, x: Array) -> Any:
+    def _of_the_batch(self, x: Array) -> Array:
         axes = (0, *range(2, len(x.shape)))
         centred = x - x.mean(axis=axes, keepdims=True)
         variance = (centred * centred).mean(axis=axes, keepdims=True)
@@ -93,11 +93,11 @@ class BN(Layer):
     frozen: bool = field(5, "bool", False, doc="use the stored statistics in training too")
     engine: str = engine_field(6)
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         return self.normalize(x)
 
-    def normalize(self, x: Array) -> Any:
+    def normalize(self, x: Array) -> Array:
         """Return `x` (N, C, ...), normalized, scaled and shifted."""
         need(
             not is_training(self) or self.frozen,
@@ -161,7 +161,7 @@ class SophgoBN(BN):
 
     needs_dialect = True
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) >= 2, f"needs an input (N, C, ...), got shape {tuple(x.shape)}")
         if self.bn_mode == "LEARN":
             return self.normalize(x)
@@ -198,7 +198,7 @@ class LRN(Layer):
     def setup(self) -> None:
         need(self.local_size % 2 == 1, f"local_size must be odd, got {self.local_size}")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input (N, C, H, W), got shape {tuple(x.shape)}")
         size = self.local_size
         if self.norm_region == "ACROSS_CHANNELS":
@@ -230,7 +230,7 @@ class Normalize(Layer):
             self.scale_filler = FillerParameter()
             self.scale_filler.assign({"type": "constant", "value": 1.0})
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         rank = len(x.shape)
         need(2 <= rank <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
         channels = x.shape[1]
@@ -258,17 +258,17 @@ class Softmax(Layer):
         return ops.softmax(x, axis=canonical(self.axis, x))
 
 
-def _channel_norm(x: Array) -> Any:
+def _channel_norm(x: Array) -> Array:
     plane_of(x)
     return np.sqrt((x * x).sum(axis=1, keepdims=True))
 
 
-def _grn(x: Array, bias: float) -> Any:
+def _grn(x: Array, bias: float) -> Array:
     need(2 <= len(x.shape) <= 4, f"input 0 must be of shape (N, C, H, W), got {tuple(x.shape)}")
     return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + np.float32(bias))
 
 
-def _mvn(x: Array, normalize_variance: bool, across_channels: bool, eps: float) -> Any:
+def _mvn(x: Array, normalize_variance: bool, across_channels: bool, eps: float) -> Array:
     need(len(x.shape) <= 4, f"needs an input of at most 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
     x = x.reshape(*x.shape, *(1,) * (4 - len(x.shape)))
     axes = (1, 2, 3) if across_channels else (2, 3)

@@ -51,7 +51,7 @@ class Windows:
         missing = [(0, count - n) for count, n in zip(self.counts, y.shape[2:])]
         return np.pad(y, [(0, 0), (0, 0), *missing], constant_values=np.float32(value))
 
-    def maximum(self, x: Array) -> Any:
+    def maximum(self, x: Array) -> Array:
         """Return the maximum of each window, the lowest float outside."""
         return self.with_outside(self.inside(ops.max_pool, x), _LOWEST)
 
@@ -60,7 +60,7 @@ class Windows:
         y, index = self.inside(ops.max_pool_with_indices, x)
         return self.with_outside(y, _LOWEST), self.with_outside(index.astype(np.float32), -1)
 
-    def mean(self, x: Array) -> Any:
+    def mean(self, x: Array) -> Array:
         """Return the mean of each window over its cells in the map and in its padding; 0 outside.
 
         Where a window has no cell at all, Caffe divides 0 by 0.
@@ -149,7 +149,7 @@ class Pooling(Layer):
         need(self.pool == "MAX", f"only pool MAX has a second output, the mask; got pool {self.pool}")
         return windows.maximum_and_mask(x)
 
-    def mean(self, x: Array, windows: Windows) -> Any:
+    def mean(self, x: Array, windows: Windows) -> Array:
         """Return the mean of each window."""
         return windows.mean(x)
 
@@ -208,7 +208,7 @@ class SophgoPooling(Pooling):
     def check_rounding(self) -> None:
         """Take both fields, of which the one that rounds down prevails."""
 
-    def mean(self, x: Array, windows: Windows) -> Any:
+    def mean(self, x: Array, windows: Windows) -> Array:
         high, wide = windows.stride
         pads = windows.with_ends((high - 1, wide - 1)) if windows.ceil else windows.pads
         y = ops.average_pool(x, windows.kernel, strides=windows.stride, pads=pads, count_include_pad=True)
@@ -242,7 +242,7 @@ class SPP(Layer):
             "pool STOCHASTIC selects random cells, so its output is not defined; Caffe has it on GPUs only",
         )
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"needs an input of 4 axes (N, C, H, W), got shape {tuple(x.shape)}")
         n, _, height, width = x.shape
         need(height > 0 and width > 0, f"needs a map with pixels, got shape {tuple(x.shape)}")
@@ -251,7 +251,7 @@ class SPP(Layer):
             return levels[0]
         return np.concatenate([y.reshape(n, -1) for y in levels], axis=1)
 
-    def _level(self, x: Array, level: int) -> Any:
+    def _level(self, x: Array, level: int) -> Array:
         """Return the pooled windows of a level. They do not overlap, and cover the padded map."""
         kernel, pads = [], [(0, 0), (0, 0)]
         for size in x.shape[2:]:

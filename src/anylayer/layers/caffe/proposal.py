@@ -183,7 +183,7 @@ class SophgoProposal(Layer):
     net_input_h: int = field(6, "uint32", least=1, doc="rows of the network's input")
     net_input_w: int = field(7, "uint32", least=1, doc="columns of the network's input")
 
-    def forward(self, scores: Array, deltas: Array) -> Any:
+    def forward(self, scores: Array, deltas: Array) -> Array:
         first = anchors(self.anchor_base_size, (0.5, 1.0, 2.0), (8.0, 16.0, 32.0))
         count = len(first)
         h, w = plane_of(scores)
@@ -199,7 +199,7 @@ class SophgoProposal(Layer):
         regions[0, 0, : len(box), 1:] = box
         return regions
 
-    def _decode(self, deltas: Array, first: Array) -> Any:
+    def _decode(self, deltas: Array, first: Array) -> Array:
         """Return the boxes (A, H, W, 4) for offsets (1, 4 A, H, W) from anchors (A, 4), clipped to the input.
 
         The centres lie half a pixel before those of `boxes`.

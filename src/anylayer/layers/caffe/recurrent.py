@@ -155,7 +155,7 @@ class Lstm(Layer):
     bias_filler: FillerParameter = field(4, FillerParameter, doc="values of the bias without a file; default 0")
     batch_size: int = field(5, "uint32", 1, doc="no effect: axis 1 of the input has the sequences")
 
-    def forward(self, x: Array, cont: Array | None = None) -> Any:
+    def forward(self, x: Array, cont: Array | None = None) -> Array:
         need(len(x.shape) >= 3, f"x must be of shape (T, N, ...), got {tuple(x.shape)}")
         t, n, d = *x.shape[:2], self.num_output
         filler = written_filler(self, "weight_filler")
@@ -173,7 +173,7 @@ class Lstm(Layer):
             self.note("all sequences take the recurrent term of sequence 0, a fault of Sophgo's Caffe")
         return self._run_stepwise(x @ w.T + bias, self._continues(cont, t, n), of_h.T, zero)
 
-    def _continues(self, cont: Array | None, t: int, n: int) -> Any:
+    def _continues(self, cont: Array | None, t: int, n: int) -> Array:
         """Return (T, N, 1): whether the state before a step is used."""
         if cont is None:
             return np.broadcast_to(np.arange(t)[:, None, None] > 0, (t, n, 1))

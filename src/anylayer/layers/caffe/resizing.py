@@ -57,7 +57,7 @@ class Interp(Layer):
         for name in ("pad_beg", "pad_end"):
             need(getattr(self, name) <= 0, f"{name} must be 0 or negative (it crops), got {getattr(self, name)}")
 
-    def forward(self, x: Array, like: Array | None = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Array:
         h, w = plane_of(x)
         cut = self.pad_beg + self.pad_end
         need(
@@ -157,7 +157,7 @@ class Resample(Layer):
     antialias: bool = field(4, "bool", True, doc="whether the filter is wider when the output is smaller")
     factor: float = field(5, "float", 1.0, doc="size of the output over that of the input, without another size")
 
-    def forward(self, x: Array, like: Array | None = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Array:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)
@@ -263,7 +263,7 @@ class Accum(Layer):
         return asked if asked[0] > largest[0] and asked[1] > largest[1] else largest
 
 
-def _resize(x: Array, tall: int, wide: int) -> Any:
+def _resize(x: Array, tall: int, wide: int) -> Array:
     """Return `x` (N, C, H, W), resized to `tall` x `wide`."""
     h, w = x.shape[2:]
     if same_shape((h, w), (tall, wide)):

@@ -104,7 +104,7 @@ class SophgoROIPooling(_ROIPooling):
     def setup(self) -> None:
         need(not self.has("pooled_size"), "pooled_size is not supported; give pooled_h and pooled_w")
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         images, shape = x.shape[0], tuple(rois.shape)
         of_batch = len(shape) == 4 and shape[1] == 1 and shape[3] == 5 and shape[0] == images
         need(
@@ -160,7 +160,7 @@ class PSROIPooling(Layer):
     output_dim: int = field(2, "int32", least=1, doc="channels of the output")
     group_size: int = field(3, "int32", least=1, doc="bins per row and per column")
 
-    def forward(self, x: Array, rois: Array) -> Any:
+    def forward(self, x: Array, rois: Array) -> Array:
         rois = regions(x, rois)
         return mean_of_sensitive_bins(x, rois, self.spatial_scale, self.output_dim, self.group_size)
 

@@ -34,7 +34,7 @@ class Upsample(Layer):
     stride_h: int = field(3, "int32", 2, doc="number of repetitions along the height, without stride")
     stride_w: int = field(4, "int32", 2, doc="number of repetitions along the width, without stride")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         plane_of(x)
         tall, wide = (self.stride, self.stride) if self.has("stride") else (self.stride_h, self.stride_w)
         if self.has("scale") and not (self.has("stride") or self.has("stride_h") or self.has("stride_w")):
@@ -53,7 +53,7 @@ class Upsample(Layer):
         return y if self.scale == 1 else y * np.float32(self.scale)
 
 
-def _block_sums(x: Array, block: int) -> Any:
+def _block_sums(x: Array, block: int) -> Array:
     n, c, h, w = x.shape
     need(h % block == 0 and w % block == 0, f"stride={-block} does not divide {h} x {w}")
     return x.reshape(n, c, h // block, block, w // block, block).sum(axis=(3, 5))
@@ -181,7 +181,7 @@ class UpsampleTo(Layer):
         sized = {"height", "width"} <= set(values) or {"height_scale", "width_scale"} <= set(values)
         return (inputs == 2 or (inputs == 1 and sized)) and super().fits(values, inputs, outputs)
 
-    def forward(self, x: Array, like: Array | None = None) -> Any:
+    def forward(self, x: Array, like: Array | None = None) -> Array:
         h, w = plane_of(x)
         tall, wide = self._size(h, w) if like is None else plane_of(like, "input 1")
         need_plane(tall, wide)

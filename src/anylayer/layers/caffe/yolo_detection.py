@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -174,7 +174,7 @@ class YoloDetection(Layer):
         score = ops.sigmoid(v[..., 4]) * classes.max(axis=2)
         return np.concatenate([centre, size], axis=2), classes.argmax(axis=2), score
 
-    def _survivors(self, boxes: Array, labels: Array, scores: Array) -> Any:
+    def _survivors(self, boxes: Array, labels: Array, scores: Array) -> Array:
         """Return which boxes (N, P, 4) are kept, as (N, P): see kept_pairwise."""
         is_kept = np.zeros(scores.shape, bool)
         for image in range(scores.shape[0]):

@@ -22,12 +22,12 @@ DTYPES = [
 Axis = int | Sequence[int] | None
 
 
-def _tensor(value: Array, dtype: Any = np.float32) -> Any:
+def _tensor(value: Array, dtype: Any = np.float32) -> Array:
     """Return an argument as an array; a constant is stored as a number or as lists."""
     return value.astype(dtype) if hasattr(value, "astype") else np.asarray(value, dtype)
 
 
-def cast(x: Array, dtype: Any = None) -> Any:
+def cast(x: Array, dtype: Any = None) -> Array:
     """Cast `x` to another dtype, if one is given; all floating-point dtypes become float32."""
     if dtype is None:
         return x
@@ -50,7 +50,7 @@ def index(spec: Any) -> Any:
     return spec
 
 
-def get_item(x: Array, key: Array) -> Any:
+def get_item(x: Array, key: Array) -> Array:
     """Compute x[key]."""
     position = index(key)
     if isinstance(key, list) and key and all(type(k) is int for k in key) and not isinstance(position, tuple):
@@ -138,7 +138,7 @@ def layer_norm(
     axis: Axis = -1,
     epsilon: float | None = None,
     rms_scaling: bool = False,
-) -> Any:
+) -> Array:
     """Compute (x - mean) / sqrt(variance + epsilon) * gamma + beta over `axis`.
 
     With rms_scaling, the mean is not subtracted, and beta is not added.
@@ -150,7 +150,7 @@ def layer_norm(
     return y if beta is None or rms_scaling else y + _broadcast(beta, x, axis)
 
 
-def rms_norm(x: Array, scale: Array | None = None, axis: Axis = -1, epsilon: float | None = None) -> Any:
+def rms_norm(x: Array, scale: Array | None = None, axis: Axis = -1, epsilon: float | None = None) -> Array:
     """Compute x / sqrt(mean(x * x) + epsilon) * scale over `axis`."""
     squares = np.mean(x * x, axis=axes(axis), keepdims=True)
     y = x / np.sqrt(squares + np.float32(1e-7 if epsilon is None else epsilon))
@@ -233,13 +233,13 @@ def scatter_update(inputs: Array, indices: Any, updates: Any, reduction: Any = N
     return ops.scatter_nd(x, where, _tensor(updates, kind), reduction=reduction or "none")
 
 
-def l2_normalize(x: Array, axis: Axis = None, epsilon: float = 1e-12, dim: Axis = None) -> Any:
+def l2_normalize(x: Array, axis: Axis = None, epsilon: float = 1e-12, dim: Axis = None) -> Array:
     """Compute x / sqrt(max(sum(x * x), epsilon)) along `axis` as tf.math.l2_normalize."""
     squares = np.sum(x * x, axis=axes(dim if axis is None else axis), keepdims=True)
     return x / np.sqrt(np.maximum(squares, np.float32(epsilon)))
 
 
-def one_hot(x: Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
+def one_hot(x: Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Array:
     """Encode integers as one-hot vectors along a new axis. An index outside the classes gives only zeros."""
     ids = x.astype(np.int64)
     return cast(ops.one_hot(np.where(ids < 0, num_classes, ids), num_classes, axis=axis), dtype)
@@ -258,7 +258,7 @@ def take_along_axis(x: Array, indices: Any, axis: int | None = None) -> Any:
     return np.take_along_axis(x if axis is not None else x.reshape(-1), _tensor(indices, np.int64), axis or 0)
 
 
-def multi_hot(inputs: Array, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+def multi_hot(inputs: Array, num_classes: int, axis: int = -1, dtype: Any = None) -> Array:
     """Encode each list of integers as one vector that is 1 at these indices, else 0."""
     return cast(np.max(one_hot(inputs, num_classes, axis), axis=1 if len(inputs.shape) > 1 else 0), dtype)
 
@@ -375,7 +375,7 @@ def pool(
     padding: str = "valid",
     data_format: str | None = None,
     kind: str = "max",
-) -> Any:
+) -> Array:
     """Compute the maximum or the mean of each window, as keras.ops.max_pool and average_pool."""
     rank, fmt = len(x.shape) - 2, data_format or FORMATS[0]
     kernel = positive(pool_size, rank, "pool_size")
@@ -451,7 +451,7 @@ def dot_product_attention(
     mask: Array | None = None,
     scale: float | None = None,
     is_causal: bool = False,
-) -> Any:
+) -> Array:
     """Compute softmax(q @ k^T * scale) @ v per head for (N, T, heads, size) and (N, S, heads, size)."""
     q, k, v = (a.transpose(0, 2, 1, 3) for a in (query, key, value))
     scores = (q * np.float32(q.shape[-1] ** -0.5 if scale is None else scale)) @ k.swapaxes(-1, -2)

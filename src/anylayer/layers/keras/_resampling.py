@@ -7,7 +7,6 @@ scale_and_translate_op.cc, sampling_kernels.h.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ _TABLE = 1 << 10
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")
 
 
-def resample(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Any:
+def resample(x: Array, sizes: tuple[int, int], method: str, antialias: bool) -> Array:
     """Return `x` (N, C, H, W), resized to sizes = (height, width)."""
     if same_shape(x.shape[2:], sizes):
         return x

@@ -32,7 +32,7 @@ def relu(x: Array, negative_slope: float = 0.0, max_value: float | None = None, 
     return y if max_value is None else np.minimum(y, np.float32(max_value))
 
 
-def _glu(x: Array, axis: int = -1) -> Any:
+def _glu(x: Array, axis: int = -1) -> Array:
     left, right = np.split(x, 2, axis=axis)
     return left * ops.sigmoid(right)
 
@@ -145,7 +145,7 @@ def _function_named(name: str, dialect: str | None) -> Function:
 _activation_of = activation
 
 
-def _activate(x: Array, mask: Any = None, *, activation: Any, dialect: str | None) -> Any:
+def _activate(x: Array, mask: Any = None, *, activation: Any, dialect: str | None) -> Array:
     return _activation_of(activation, dialect)(x)
 
 
@@ -172,7 +172,7 @@ def _prelu(x: Array, mask: Any = None, *, shared_axes: Any, blob: Any) -> Array:
     return ops.prelu(x, blob(0, tuple(1 if i in axes else n for i, n in enumerate(x.shape) if i), what="alpha"))
 
 
-def _softmax(x: Array, mask: Array | None = None, *, axis: Any) -> Any:
+def _softmax(x: Array, mask: Array | None = None, *, axis: Any) -> Array:
     if mask is not None:
         x = x + (np.float32(1) - mask.astype(np.float32)) * np.float32(-3e38)
     axes = axes_of(axis, len(x.shape))

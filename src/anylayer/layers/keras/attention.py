@@ -222,7 +222,7 @@ class Attention(PlainAttention):
 
     score_mode: str = attribute("string", "dot", doc="dot, or concat: the sum of tanh(query + key)")
 
-    def scores(self, query: Array, key: Array) -> Any:
+    def scores(self, query: Array, key: Array) -> Array:
         one_of(self.score_mode, ("dot", "concat"), "score_mode")
         scale = self.blob(0, (), what="scale") if self.use_scale else np.float32(1)
         if self.score_mode == "dot":
@@ -243,6 +243,6 @@ class AdditiveAttention(PlainAttention):
 
     use_scale: bool = attribute("bool", True, doc="whether learned factors multiply the terms")
 
-    def scores(self, query: Array, key: Array) -> Any:
+    def scores(self, query: Array, key: Array) -> Array:
         both = np.tanh(query[:, :, None] + key[:, None])
         return np.sum(self.blob(0, (query.shape[-1],), what="scale") * both if self.use_scale else both, axis=-1)

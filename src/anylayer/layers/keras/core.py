@@ -16,7 +16,7 @@ from anylayer.layers.keras.activations import activation as activation_of
 from anylayer.network import Array
 
 
-def _dense(x: Array, *, units: int, use_bias: bool, activation: Any, blob: Any, dialect: str | None) -> Any:
+def _dense(x: Array, *, units: int, use_bias: bool, activation: Any, blob: Any, dialect: str | None) -> Array:
     need(len(x.shape) >= 2, f"takes an input of rank 2 or more, got {tuple(x.shape)}")
     y = x @ blob(0, (x.shape[-1], units), what="kernel")
     y = y + blob(1, (units,), what="bias") if use_bias else y
@@ -54,7 +54,7 @@ class EinsumDense(KerasLayer):
     bias_axes: Any = attribute("any", None, doc="letters of the output axes along which the bias varies")
     activation: Any = attribute("any", None, doc="activation function of the output")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         first, kernel, result, sizes_in, sizes_out = self._shapes(x)
         sizes = {**dict(zip(result, sizes_out)), **dict(zip(first, sizes_in))}
         need(

@@ -79,7 +79,7 @@ def _concatenate(*inputs: Array, axis: int) -> Array:
     return np.concatenate(inputs, axis=axis)
 
 
-def _dot(a: Array, b: Array, axes: Any, normalize: bool) -> Any:
+def _dot(a: Array, b: Array, axes: Any, normalize: bool) -> Array:
     listed = axes if isinstance(axes, list) else [axes, axes]
     need(len(listed) == 2 and all(type(i) is int for i in listed), f"axes must be one or two axes, got {axes!r}")
     i, j = axis_of(listed[0], len(a.shape), "axes"), axis_of(listed[1], len(b.shape), "axes")

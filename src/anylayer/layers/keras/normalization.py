@@ -18,7 +18,7 @@ from anylayer.network import Array
 _SMALLEST_DEVIATION = np.float32(1e-7)
 
 
-def _weight(blob: Callable[..., Array], index: int, x: Array, axes: tuple[int, ...], what: str) -> Any:
+def _weight(blob: Callable[..., Array], index: int, x: Array, axes: tuple[int, ...], what: str) -> Array:
     """Return weight `index` of the layer whose Layer.blob is given, in a shape that broadcasts with `x`. It has
     the sizes of `axes` of `x`.
     """
@@ -33,7 +33,7 @@ class _Affine(PassesMask):
     center: bool = attribute("bool", True, doc="whether beta is added")
     scale: bool = attribute("bool", True, doc="whether gamma multiplies")
 
-    def affine(self, y: Any, axes: tuple[int, ...]) -> Any:
+    def affine(self, y: Any, axes: tuple[int, ...]) -> Array:
         """Return y * gamma + beta, which have the sizes of `axes`."""
         if self.scale:
             y = y * _weight(self.blob, 0, y, axes, "gamma")
@@ -87,7 +87,7 @@ class GroupNormalization(_Affine):
     groups: int = attribute("int64", 32, doc="number of groups; -1: one per channel")
     axis: int = attribute("int64", -1, doc="axis of the channels")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         axis = axis_of(self.axis, len(x.shape))
         channels = x.shape[axis]
         groups = channels if self.groups == -1 else self.groups
@@ -109,13 +109,13 @@ class LayerNormalization(_Affine):
     axis: Any = attribute("any", -1, doc="axis or axes that are normalized together")
     rms_scaling: bool = attribute("bool", False, doc="whether the mean is not subtracted and beta not added")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         axes = axes_of(self.axis, len(x.shape))
         y = layer_norm(x, axis=axes, epsilon=self.epsilon, rms_scaling=self.rms_scaling)
         return y * _weight(self.blob, 0, x, axes, "gamma") if self.rms_scaling else self.affine(y, axes)
 
 
-def _rms(x: Array, mask: Any = None, *, axis: Any, epsilon: float, blob: Callable[..., Array]) -> Any:
+def _rms(x: Array, mask: Any = None, *, axis: Any, epsilon: float, blob: Callable[..., Array]) -> Array:
     axes = axes_of(axis, len(x.shape))
     return rms_norm(x, _weight(blob, 0, x, axes, "scale"), axes, epsilon)
 
@@ -139,7 +139,7 @@ class Normalization(KerasLayer):
     variance: Any = attribute("any", None, doc="the variance, where it is not a weight")
     invert: bool = attribute("bool", False, doc="whether the normalization is inverted")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         x = x.astype(np.float32)
         axes = axes_of([] if self.axis is None else self.axis, len(x.shape))
         if self.mean is None:
@@ -167,7 +167,7 @@ def _align(value: Any, axes: tuple[int, ...], wide: tuple[int, ...]) -> Array:
     return np.broadcast_to(array, wide) if array.ndim == len(wide) else array
 
 
-def _rescale(x: Array, *, scale: Any, offset: Any) -> Any:
+def _rescale(x: Array, *, scale: Any, offset: Any) -> Array:
     factor, summand = (np.asarray(plain_value(v), np.float32) for v in (scale, offset))
     return x.astype(np.float32) * factor + summand
 

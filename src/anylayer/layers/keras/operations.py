@@ -115,7 +115,7 @@ def _reduction(function: Function) -> Function:
 
 
 def _total(function: Function) -> Function:
-    def total(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    def total(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Array:
         x = f.cast(x, dtype)
         wide = {"b": np.int32, "i": np.int32, "u": np.uint32}.get(x.dtype.kind) if x.dtype.itemsize < 4 else None
         return function(x, axis=f.axes(axis), keepdims=keepdims, dtype=wide or x.dtype)

@@ -18,7 +18,7 @@ class Pooling(WindowLayer):
     kind: ClassVar[str]
     pool_size: Any = attribute("any", 2, doc="size of the window per axis")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         self.need_rank(x)
         return pool(x, self.pool_size, self.strides, self.padding, self.data_format, self.kind)
 
@@ -35,7 +35,7 @@ class GlobalPooling(Spatial):
         first = 1 if self.data_format == FORMATS[0] else 2
         return tuple(range(first, first + self.rank))
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         return type(self).reduce(x, axis=self.axes(x), keepdims=self.keepdims)
 
 
@@ -52,7 +52,7 @@ class GlobalAveragePooling1D(GlobalPooling):
     masks = "takes"
     called_with = frozenset({"mask"})
 
-    def forward(self, x: Array, mask: Array | None = None) -> Any:
+    def forward(self, x: Array, mask: Array | None = None) -> Array:
         axes = self.axes(x)
         if mask is None:
             return np.mean(x, axis=axes, keepdims=self.keepdims)

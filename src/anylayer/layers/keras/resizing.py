@@ -17,7 +17,7 @@ from anylayer.network import Array
 class Images(Spatial):
     """A layer of images (N, H, W, C), or (N, C, H, W) with channels_first."""
 
-    def images(self, x: Array) -> Any:
+    def images(self, x: Array) -> Array:
         """Return `x` as float32 (N, C, H, W)."""
         need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         return channels_first(x.astype(np.float32), self.data_format)
@@ -76,7 +76,7 @@ class Resizing(Images):
         )
         need(self.fill_mode == "constant", f"fill_mode must be 'constant', got '{self.fill_mode}'")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         y = self.images(x)
         if self.crop_to_aspect_ratio:
             y = cropped_to(y, self.height, self.width)
@@ -97,7 +97,7 @@ class CenterCrop(Images):
     height: int = attribute("int64", doc="height of the output")
     width: int = attribute("int64", doc="width of the output")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         y = self.images(x)
         top, left = y.shape[2] - self.height, y.shape[3] - self.width
         if top >= 0 and left >= 0:
@@ -125,7 +125,7 @@ class UpSampling2D(Images):
         self.interpolation = one_of(self.interpolation.lower(), METHODS, "interpolation")
         self.factors = positive(self.size, 2, "size")
 
-    def forward(self, x: Array) -> Any:
+    def forward(self, x: Array) -> Array:
         need(len(x.shape) == 4, f"takes images of rank 4, got {tuple(x.shape)}")
         y = channels_first(x, self.data_format)
         if self.interpolation == "nearest":
@@ -141,7 +141,7 @@ def _repeat_steps(x: Array, *, size: int) -> Array:
     return np.repeat(x, size, axis=1)
 
 
-def _repeat_cells(x: Array, *, data_format: str, size: Any) -> Any:
+def _repeat_cells(x: Array, *, data_format: str, size: Any) -> Array:
     need(len(x.shape) == 5, f"takes an input of rank 5, got {tuple(x.shape)}")
     y = channels_first(x, data_format)
     for axis, factor in enumerate(positive(size, 3, "size")):

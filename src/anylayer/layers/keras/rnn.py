@@ -434,7 +434,7 @@ class TimeDistributed(PassesMask):
 
     layer: Any = attribute("any", doc="the wrapped layer")
 
-    def forward(self, x: Array, mask: Any = None) -> Any:
+    def forward(self, x: Array, mask: Any = None) -> Array:
         need(len(x.shape) >= 3, f"takes a sequence of rank 3 or more, got {tuple(x.shape)}")
         layer = self.inner(self.layer, 0)
         n, t, *rest = x.shape

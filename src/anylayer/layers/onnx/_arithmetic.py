@@ -77,7 +77,7 @@ meaning("LogSoftmax")(of(ops.log_softmax, "axis"))
 
 
 @meaning("Div")
-def _div(call: OpCall, a: Array, b: Array) -> Any:
+def _div(call: OpCall, a: Array, b: Array) -> Array:
     """Divide two inputs, with integers rounded towards zero."""
     if a.dtype.kind == "f":
         return a / b
@@ -155,7 +155,7 @@ def _extreme(function: Function, empty_float: float) -> Function:
     return reduce
 
 
-def _itself(x: Any) -> Any:
+def _itself(x: Any) -> Array:
     return x
 
 
@@ -194,7 +194,7 @@ _enter()
 
 
 @meaning("ReduceMean")
-def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
+def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Array:
     """Return the mean. The reference implementation sums float16 in float16."""
     where = _axes(call, x)
     if where is None or x.dtype.kind != "f":
@@ -203,7 +203,7 @@ def _mean(call: OpCall, x: Array, axes: Array | None = None) -> Any:
 
 
 @meaning("LpNormalization", replaces=has_rare_dtype)
-def _lp_normalization(call: OpCall, x: Array) -> Any:
+def _lp_normalization(call: OpCall, x: Array) -> Array:
     """Divide by the sum of absolute values (p=1) or the Euclidean length (p=2); 0 where that is 0."""
     p = call["p"]
     need(p in (1, 2), f"p must be 1 or 2, got {p}")

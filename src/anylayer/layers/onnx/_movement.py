@@ -98,7 +98,7 @@ def _split(call: OpCall, x: Array, sizes: Array | None = None) -> list[Array]:
 @meaning("Slice")
 def _slice(
     call: OpCall, x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Any = None
-) -> Any:
+) -> Array:
     over = list(range(starts.shape[0])) if axes is None else axes_in(x, axes)
     return slice_axes(x, over, starts, ends, np.ones(len(over), np.int64) if steps is None else steps)
 
@@ -171,7 +171,7 @@ def _constant_of_shape(call: OpCall, shape: Any) -> Any:
 
 
 @meaning("Range")
-def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Any:
+def _range(call: OpCall, start: Any, limit: Any, delta: Any) -> Array:
     first, last, step = (np.asarray(v).reshape(()) for v in (start, limit, delta))
     need(step != 0, "delta must not be 0")
     limits = [float(v) for v in (first, last, step)]

@@ -22,7 +22,7 @@ _f = np.float32
 
 
 @meaning("DequantizeLinear")
-def _dequantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Any:
+def _dequantize(call: OpCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
     y = ops.dequantize_linear(x, scale, zero, axis=call["axis"], block_size=call["block_size"] or 0)
     return y.astype(_dtype(call["output_dtype"])) if call["output_dtype"] else y
 
@@ -58,7 +58,7 @@ def exact(x: Array, zero: Array | None, axis: int) -> Array:
     return values if zero is None else values - broadcastable(zero, x, axis, what="zero point").astype(np.float64)
 
 
-def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
+def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Array:
     """Return round(total * factor) + zero, clipped to `kind`: sums of integers in steps of the output."""
     lowest, highest = bounds(kind)
     steps = np.rint(total.astype(np.float32) * factor)
@@ -68,13 +68,13 @@ def rescaled(total: Any, factor: Any, zero: Any, kind: Any) -> Any:
 @meaning("ConvInteger")
 def _conv_integer(
     call: OpCall, x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None
-) -> Any:
+) -> Array:
     explicit(call)
     return convolution(call, exact(x, x_zero, 1), exact(w, w_zero, 0)).astype(np.int32)
 
 
 @meaning("QLinearConv")
-def _qlinear_conv(call: OpCall, *inputs: Array) -> Any:
+def _qlinear_conv(call: OpCall, *inputs: Array) -> Array:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = inputs
     explicit(call)
     total = convolution(call, exact(x, x_zero, 1), exact(w, w_zero, 0))
@@ -92,7 +92,7 @@ def _rows(value: Array, x: Array) -> Array:
     return value.reshape(-1, 1) if len(value.shape) == 1 and len(x.shape) > 1 else value
 
 
-def product(a: Array, a_zero: Any, b: Array, b_zero: Any) -> Any:
+def product(a: Array, a_zero: Any, b: Array, b_zero: Any) -> Array:
     """Return the exact sums of a matrix product of quantized numbers, in float64."""
     first, second = a.astype(np.float64), b.astype(np.float64)
     if a_zero is not None:
@@ -105,12 +105,12 @@ def product(a: Array, a_zero: Any, b: Array, b_zero: Any) -> Any:
 @meaning("MatMulInteger")
 def _matmul_integer(
     call: OpCall, a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None
-) -> Any:
+) -> Array:
     return product(a, a_zero, b, b_zero).astype(np.int32)
 
 
 @meaning("QLinearMatMul")
-def _qlinear_matmul(call: OpCall, *inputs: Array) -> Any:
+def _qlinear_matmul(call: OpCall, *inputs: Array) -> Array:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
     one = b_scale.reshape(()) if math.prod(b_scale.shape) == 1 else b_scale
     factor = (_rows(a_scale, a) * one / _rows(y_scale, a)).astype(np.float32)

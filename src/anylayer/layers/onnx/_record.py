@@ -163,7 +163,7 @@ _SMALL = frozenset(("bool", "int8", "uint8"))
 """The dtypes of maxima and minima that engines compute as int32."""
 
 
-def reduce_over_unknown_axes(call: OpCall) -> Any:
+def reduce_over_unknown_axes(call: OpCall) -> Array:
     """Record a reduction over axes that are known only when the network runs."""
     x, axes = call.inputs
     if x.dtype.name not in _SMALL:

@@ -153,7 +153,7 @@ meanings({"GlobalAveragePool": lambda x: x.mean(**_pixels(x)), "GlobalMaxPool": 
 
 
 @meaning("GlobalLpPool")
-def _global_lp(call: OpCall, x: Any) -> Any:
+def _global_lp(call: OpCall, x: Any) -> Array:
     return ((np.abs(x) ** call["p"]).sum(**_pixels(x)) ** (1 / call["p"])).astype(x.dtype)
 
 
@@ -174,7 +174,7 @@ def _states_shape(call: OpCall) -> bool:
 
 
 @meaning("MaxUnpool", replaces=_states_shape)
-def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Any:
+def _max_unpool(call: OpCall, x: Any, indices: Any, shape: Any = None) -> Array:
     """Undo a maximum pooling.
 
     Indices are positions in the input of the pooling. They are positions in `shape` only if both shapes are equal.
@@ -330,7 +330,9 @@ def _col2im(call: OpCall, x: Array, image: Array, block: Array) -> Array:
 
 
 @meaning("DeformConv", arrays_only=True)
-def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None) -> Any:
+def _deform_conv(
+    call: OpCall, x: Array, w: Array, offset: Array, b: Array | None = None, mask: Any = None
+) -> Array:
     return deformable_convolution(
         x, offset, w, b, mask, strides=call["strides"] or (1, 1), dilations=call["dilations"] or (1, 1),
         pads=pad_pairs(call["pads"] or 0, 2), group=call["group"], offset_group=call["offset_group"],
@@ -338,7 +340,7 @@ def _deform_conv(call: OpCall, x: Array, w: Array, offset: Array, b: Array | Non
 
 
 @meaning("GridSample")
-def _grid_sample(call: OpCall, x: Array, grid: Array) -> Any:
+def _grid_sample(call: OpCall, x: Array, grid: Array) -> Array:
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     if len(x.shape) != 4:
         return sampled_volume(call, x, grid, modes.get(call["mode"], call["mode"]))
@@ -369,7 +371,7 @@ def _roi_align(call: OpCall, x: Any, rois: Any, batch: Any) -> Any:
 
 
 @meaning("NonMaxSuppression")
-def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, lowest: Any = None) -> Any:
+def _nms(call: OpCall, boxes: Any, scores: Any, limit: Any = None, iou: Any = None, lowest: Any = None) -> Array:
     def number(value: Any, default: Any) -> Any:
         return default if value is None else np.asarray(value).reshape(-1)[0]
 

@@ -86,13 +86,13 @@ def _softmax(x: Array, axis: int, opset: int) -> Array:
     return ops.softmax(x.reshape(rows, -1), axis=-1).reshape(x.shape)
 
 
-def _global_mean(x: Array, channels_last: int) -> Any:
+def _global_mean(x: Array, channels_last: int) -> Array:
     rank = len(x.shape)
     need(rank > 2, f"takes an input (N, C, ...), got shape {tuple(x.shape)}")
     return x.mean(axis=tuple(range(1, rank - 1) if channels_last else range(2, rank)), keepdims=True)
 
 
-def _average_pool(x: Array, channels_last: int, **window: Any) -> Any:
+def _average_pool(x: Array, channels_last: int, **window: Any) -> Array:
     data_format = "channels_last" if channels_last else "channels_first"
     x = channels_first(x, data_format)
     call = OpCall("AveragePool", 18, [x], {name: value or None for name, value in window.items()})
@@ -156,7 +156,9 @@ operators(
 # ----------------------------------------------------------------------------------------------------- products
 
 
-def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None) -> Any:
+def _to_float(
+    a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zero: Any, bias: Array | None
+) -> Array:
     """Return the product of quantized matrices in float32, plus a bias."""
     total = run("MatMulInteger", 18, [a, b, a_zero, b_zero], {})[0]
     one = b_scale.reshape(()) if b_scale.size == 1 else b_scale
@@ -167,7 +169,7 @@ def _to_float(a: Array, a_scale: Any, a_zero: Any, b: Array, b_scale: Any, b_zer
 def _q_gemm(
     a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array, c: Array | None = None,
     y_scale: Array | None = None, y_zero: Array | None = None, *, alpha: float, transA: int, transB: int,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     inputs = [dequantize(a, a_scale, a_zero), dequantize(b, b_scale, b_zero, axis=0 if transB else 1)]
     if c is not None:
         step = (np.float32(alpha) * a_scale.reshape(()) * b_scale).astype(np.float32)
@@ -178,11 +180,11 @@ def _q_gemm(
 
 def _matmul_to_float(
     a: Array, b: Array, a_scale: Array, b_scale: Array, a_zero: Any = None, b_zero: Any = None, bias: Any = None
-) -> Any:
+) -> Array:
     return _to_float(a, a_scale.reshape(()), a_zero, b, b_scale, b_zero, bias)
 
 
-def _dynamic_matmul(a: Array, b: Array, b_scale: Array, b_zero: Any = None, bias: Any = None) -> Any:
+def _dynamic_matmul(a: Array, b: Array, b_scale: Array, b_zero: Any = None, bias: Any = None) -> Array:
     x, scale, zero = run("DynamicQuantizeLinear", 18, [a], {}, 3)
     return _to_float(x, scale, zero, b, b_scale, b_zero, bias)
 
@@ -228,7 +230,7 @@ class MatMulNBits(_Quantized):
 
     def forward(
         self, a: Array, b: Array, scales: Array, zero: Any = None, groups: Any = None, bias: Any = None
-    ) -> Any:
+    ) -> Array:
         need(self.bits in (2, 4, 8), f"bits must be 2, 4 or 8, got {self.bits}")
         need(groups is None and not self.weight_prepacked, "g_idx and prepacked weights are not supported")
         has_real_zeros = zero is not None and zero.dtype != np.uint8

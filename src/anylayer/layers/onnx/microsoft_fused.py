@@ -19,7 +19,7 @@ from anylayer.layers.onnx._windows import convolution, explicit
 from anylayer.network import Array
 
 
-def activate(name: str, params: Sequence[float], y: Array) -> Any:
+def activate(name: str, params: Sequence[float], y: Array) -> Array:
     """Return the activation `name` of `y`, or `y` itself when the name is empty."""
     count = {"LeakyRelu": 1, "HardSigmoid": 2, "Clip": 2}.get(name, 0)
     need(len(params) >= count, f"activation {name} takes {count} params, got {len(params)}")
@@ -38,7 +38,7 @@ def activate(name: str, params: Sequence[float], y: Array) -> Any:
 def _conv(
     x: Array, w: Array, b: Array | None = None, z: Array | None = None,
     *, activation: str, activation_params: Sequence[float], **window: Any,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     call = OpCall("Conv", 18, [x, w], {name: value or None for name, value in window.items()})
     explicit(call)
     y = convolution(call, x, w, b)
@@ -48,14 +48,16 @@ def _conv(
 def _gemm(
     a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int,
     activation: str, activation_alpha: float, activation_beta: float,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     y = (a.T if transA else a) @ (b.T if transB else b)
     y = y * y.dtype.type(alpha)
     y = y if c is None else y + c * c.dtype.type(beta)
     return activate(activation, (activation_alpha, activation_beta), y)
 
 
-def _matmul(a: Array, b: Array, alpha: float, transA: int, transB: int, transBatchA: int, transBatchB: int) -> Any:
+def _matmul(
+    a: Array, b: Array, alpha: float, transA: int, transB: int, transBatchA: int, transBatchB: int
+) -> Array:
     need(not transBatchA and not transBatchB, "transposed batch axes are not supported")
     a = a.swapaxes(-1, -2) if transA and len(a.shape) > 1 else a
     b = b.swapaxes(-1, -2) if transB and len(b.shape) > 1 else b

@@ -14,12 +14,12 @@ from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SAME_SHAPE, SPECIFICATION, OpenVINOLayer, dtype_of
 
 
-def _hswish(x: Array) -> Any:
+def _hswish(x: Array) -> Array:
     one = x.dtype.type
     return x * np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
 
 
-def _hsigmoid(x: Array) -> Any:
+def _hsigmoid(x: Array) -> Array:
     one = x.dtype.type
     return np.minimum(np.maximum(x + one(3), one(0)), one(6)) / one(6)
 
@@ -66,13 +66,13 @@ operators(
 )
 
 
-def _round(x: Array, mode: str) -> Any:
+def _round(x: Array, mode: str) -> Array:
     if x.dtype.kind in "iu":
         return x
     return np.round(x) if mode == "half_to_even" else round_half_away(x)
 
 
-def _is_inf(x: Array, detect_negative: bool, detect_positive: bool) -> Any:
+def _is_inf(x: Array, detect_negative: bool, detect_positive: bool) -> Array:
     infinite = np.isinf(x)
     if not detect_negative:
         infinite = infinite & (x > 0)
@@ -115,7 +115,7 @@ class Broadcasting(OpenVINOLayer):
         need(len(set(kinds)) == 1, f"needs inputs of one dtype, got {', '.join(kinds)}")
 
 
-def _square(a: Array, b: Array) -> Any:
+def _square(a: Array, b: Array) -> Array:
     difference = a - b
     return difference * difference
 
@@ -172,7 +172,7 @@ operators(
 )  # fmt: skip
 
 
-def _clamp(x: Array, min: float, max: float) -> Any:
+def _clamp(x: Array, min: float, max: float) -> Array:
     if x.dtype.kind in "iu":
         limits = np.iinfo(x.dtype)
         low = x.dtype.type(np.clip(np.ceil(min), limits.min, limits.max))

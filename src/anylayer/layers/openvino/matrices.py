@@ -36,7 +36,7 @@ def _attention(
     return ops.softmax(scores, axis=len(scores.shape) - 1) @ v
 
 
-def _einsum(*inputs: Array, equation: str) -> Any:
+def _einsum(*inputs: Array, equation: str) -> Array:
     need("->" in equation or len(inputs) > 0, "takes at least one input")
     return np.einsum(equation.replace(" ", ""), *inputs)
 

@@ -23,7 +23,7 @@ def _batch_norm(*inputs: Array, epsilon: float, opset: int) -> Array:
     return ops.batch_normalization(x, gamma, beta, mean, variance, epsilon=epsilon)
 
 
-def _lrn(x: Array, axes: Array, alpha: float, beta: float, bias: float, size: int) -> Any:
+def _lrn(x: Array, axes: Array, alpha: float, beta: float, bias: float, size: int) -> Array:
     over = axes_in(x, axes)
     need(size > 0, f"size must be positive, got {size}")
     if over == [1] and size % 2:
@@ -51,7 +51,7 @@ def _mvn(
     normalize_variance: bool,
     across_channels: bool,
     reduction_axes: Any,
-) -> Any:
+) -> Array:
     rank = len(x.shape)
     if axes is not None:
         over = axes_in(x, axes)
@@ -67,7 +67,7 @@ def _mvn(
     return apart / (np.sqrt(variance + small) if eps_mode == "inside_sqrt" else np.sqrt(variance) + small)
 
 
-def _normalize_l2(x: Array, axes: Array, eps: float, eps_mode: str) -> Any:
+def _normalize_l2(x: Array, axes: Array, eps: float, eps_mode: str) -> Array:
     over = tuple(axes_in(x, axes))
     square = (x * x).sum(axis=over, keepdims=True) if over else x * x
     small = x.dtype.type(eps)

@@ -13,11 +13,11 @@ from anylayer.layers._table import computes, operators, row
 from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 
 
-def _norm1(x: Array, **how: Any) -> Any:
+def _norm1(x: Array, **how: Any) -> Array:
     return total(np.abs(x), **how)
 
 
-def _mean(x: Array, **how: Any) -> Any:
+def _mean(x: Array, **how: Any) -> Array:
     need(x.dtype.kind == "f", f"the mean needs real numbers, got {x.dtype}")
     return np.mean(x, **how)
 

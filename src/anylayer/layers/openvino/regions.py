@@ -59,7 +59,7 @@ def _reorg_yolo(x: Array, stride: Sequence[int], *, by_caffe: Computed) -> Any:
     return by_caffe("ReorgYolo", {"reorg_yolo_param": {"stride": stride[0]}}, [x])
 
 
-def _priors(by_caffe: Computed, type_: str, params: Mapping[str, Any], cells: Array, image: Array) -> Any:
+def _priors(by_caffe: Computed, type_: str, params: Mapping[str, Any], cells: Array, image: Array) -> Array:
     """Return the boxes and variances (2, 4 * P) for the sizes of a feature map and of an image."""
     rows = [np.broadcast_to(np.float32(0), (1, 1, *integers(v, "a size"))) for v in (cells, image)]
     need(all(len(r.shape) == 4 for r in rows), "each size must be two numbers, height and width")
@@ -68,7 +68,7 @@ def _priors(by_caffe: Computed, type_: str, params: Mapping[str, Any], cells: Ar
 
 def _prior_box(
     cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Function, **fields: Any
-) -> Any:
+) -> Array:
     for name in ("density", "fixed_ratio", "fixed_size"):
         need(not fields[name], f"{name} is not supported")
     need(fields["scale_all_sizes"], "scale_all_sizes: false is not supported")
@@ -83,7 +83,7 @@ def _prior_box(
 
 def _prior_box_clustered(
     cells: Array, image: Array, *, by_caffe: Computed, attributes_in_file: Function, **fields: Any
-) -> Any:
+) -> Array:
     params = attributes_in_file("width", "height", "variance")
     step_h, step_w = (fields[name] or fields["step"] for name in ("step_h", "step_w"))
     if step_h or step_w:

@@ -70,7 +70,7 @@ def _tile(x: Array, repeats: list[int]) -> Array:
     return np.tile(x, tuple(times))
 
 
-def _range(start: Array, stop: Array, step: Array, output_type: str) -> Any:
+def _range(start: Array, stop: Array, step: Array, output_type: str) -> Array:
     if holds_sizes(stop) and (integers(start, "start"), integers(step, "step")) == ([0], [1]):
         return np.arange(integers(stop, "stop")[0]).astype(dtype_of(output_type or "i64", "output_type"))
     named = {"start": start, "stop": stop, "step": step}

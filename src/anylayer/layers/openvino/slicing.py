@@ -28,7 +28,7 @@ from anylayer.layers.openvino._base import SPECIFICATION, OpenVINOLayer
 Mode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-def _strided_slice(x: Array, begin: Array, end: Array, strides: Array | None = None, **masks: Any) -> Any:
+def _strided_slice(x: Array, begin: Array, end: Array, strides: Array | None = None, **masks: Any) -> Array:
     entries = {name: [i for i, on in enumerate(mask) if on == 1] for name, mask in masks.items()}
     return strided_slice(x, begin, end, strides, **entries)
 

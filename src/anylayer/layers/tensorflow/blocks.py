@@ -31,7 +31,7 @@ def _patches(x: Array, ksizes: Any, strides: Any, rates: Any, padding: str) -> A
     return np.concatenate(patches(x, kernel, steps, dilations, padding), axis=3)
 
 
-def _dilation(x: Array, w: Array, strides: Any, rates: Any, padding: str) -> Any:
+def _dilation(x: Array, w: Array, strides: Any, rates: Any, padding: str) -> Array:
     need(
         len(x.shape) == 4 and len(w.shape) == 3 and w.shape[2] == x.shape[3],
         f"expected images (N, H, W, C) and a filter (h, w, C), got {tuple(x.shape)} and {tuple(w.shape)}",

@@ -32,7 +32,7 @@ def _reserve(element_shape: Array, num_elements: Array, element_dtype: str) -> A
     return _empty(count, integers(element_shape, "element_shape"), element_dtype)
 
 
-def _write(x: Array, index: Array, item: Array) -> Any:
+def _write(x: Array, index: Array, item: Array) -> Array:
     """Return the list with another element."""
     if has_unknown_elements(x):
         x = np.zeros((x.shape[0], *item.shape), item.dtype)
@@ -46,7 +46,7 @@ def _write(x: Array, index: Array, item: Array) -> Any:
     return np.concatenate([x[:i], item[None], x[i + 1 :]])
 
 
-def _read(x: Array, index: Array) -> Any:
+def _read(x: Array, index: Array) -> Array:
     return x[_place(x, index)] if is_constant(index) else ops.gather(x, index, axis=0)
 
 
@@ -56,12 +56,12 @@ def _place(x: Array, index: Array) -> int:
     return i
 
 
-def _set_item(x: Array, index: Array, item: Array, resize_if_index_out_of_bounds: bool) -> Any:
+def _set_item(x: Array, index: Array, item: Array, resize_if_index_out_of_bounds: bool) -> Array:
     need(not resize_if_index_out_of_bounds or is_constant(index), "a list that grows is not supported")
     return _write(x, index, item)
 
 
-def _stack(x: Array, element_shape: Array, num_elements: int) -> Any:
+def _stack(x: Array, element_shape: Array, num_elements: int) -> Array:
     if has_unknown_elements(x):
         sizes = integers(element_shape, "element_shape")
         need(all(d >= 0 for d in sizes), "the shape of the list's elements is not known, because none is written")
@@ -69,7 +69,7 @@ def _stack(x: Array, element_shape: Array, num_elements: int) -> Any:
     return x
 
 
-def _scatter(indices: Array, value: Array, x: Array) -> Any:
+def _scatter(indices: Array, value: Array, x: Array) -> Array:
     """Return a list with other elements at some indices."""
     if has_unknown_elements(x):
         x = np.zeros((x.shape[0], *value.shape[1:]), value.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def _fused_batch_norm(
 def _global_batch_norm(
     x: Array, mean: Array, variance: Array, beta: Array, gamma: Array, variance_epsilon: float,
     scale_after_normalization: bool,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     scale = gamma if scale_after_normalization else np.ones(mean.shape, np.float32)
     y = ops.batch_normalization(channels_first(x, "NHWC"), scale, beta, mean, variance, epsilon=variance_epsilon)
     return restored(y, "NHWC")
@@ -61,7 +60,7 @@ operators(
 )
 
 
-def _lrn(x: Array, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
+def _lrn(x: Array, depth_radius: int, bias: float, alpha: float, beta: float) -> Array:
     need(len(x.shape) == 4, f"the input must have 4 axes, got shape {tuple(x.shape)}")
     need(depth_radius >= 0, f"depth_radius must be 0 or more, got {depth_radius}")
     size = 2 * min(depth_radius, x.shape[-1]) + 1
@@ -69,7 +68,7 @@ def _lrn(x: Array, depth_radius: int, bias: float, alpha: float, beta: float) ->
     return restored(y, "NHWC")
 
 
-def _l2_normalize(x: Array, axes: Array) -> Any:
+def _l2_normalize(x: Array, axes: Array) -> Array:
     squares = np.sum(x * x, axis=tuple(axes_in(x, axes)), keepdims=True)
     return x / np.sqrt(np.maximum(squares, np.float32(1e-12)))
 

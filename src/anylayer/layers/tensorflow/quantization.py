@@ -69,7 +69,7 @@ class Dequantize(TensorFlowLayer):
         return values.reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
 
 
-def _round_to_levels(x: Array, min: Any, max: Any, num_bits: int, narrow_range: bool) -> Any:
+def _round_to_levels(x: Array, min: Any, max: Any, num_bits: int, narrow_range: bool) -> Array:
     """Return the rounded values for constant bounds, which broadcast to `x`.
 
     With first = 1 if narrow_range else 0, last = 2^num_bits - 1 and scale = (max - min) / (last - first), the zero

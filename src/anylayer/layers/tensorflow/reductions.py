@@ -42,7 +42,7 @@ operators(
 )
 
 
-def _index_of(function: Any, x: Array, dimension: Array, output_type: str) -> Any:
+def _index_of(function: Any, x: Array, dimension: Array, output_type: str) -> Array:
     """Return the index of the extremum along an axis that `function` finds, np.argmax or np.argmin."""
     over = axis_in(x, dimension, "dimension")
     need(x.shape[over], f"axis {over} of shape {tuple(x.shape)} has size 0; 1 or more is needed")

@@ -34,7 +34,7 @@ def plane_size(x: Array, size: Array) -> list[int]:
 
 def _resize(
     x: Array, size: Array, align_corners: bool, half_pixel_centers: bool, coordinates: str = "", **rule: Any
-) -> Any:
+) -> Array:
     """Return images (N, H, W, C), resized to `size` by a rule of `ops.resize`. `coordinates` replaces half pixels.
 
     Source: tensorflow/core/util/image_resizer_state.h.
@@ -49,13 +49,13 @@ def _resize(
     return restored(y, "NHWC")
 
 
-def _nearest(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _nearest(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Array:
     nearest = "round_prefer_ceil" if align_corners else "floor"
     flags = align_corners, half_pixel_centers, "tf_half_pixel_for_nn"
     return _resize(x, size, *flags, mode="nearest", nearest=nearest)
 
 
-def _bicubic(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _bicubic(x: Array, size: Array, align_corners: bool, half_pixel_centers: bool) -> Array:
     for old, new in zip(x.shape[1:3], plane_size(x, size)):
         need(
             old * new < 1 << 26,

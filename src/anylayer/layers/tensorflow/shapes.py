@@ -47,7 +47,7 @@ def _flatten(x: Array) -> Array:
     return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
 
-def _range(start: Array, limit: Array, delta: Array) -> Any:
+def _range(start: Array, limit: Array, delta: Array) -> Array:
     count = count_in_range(start, limit, delta, "delta")
     return start + np.arange(count, dtype=start.dtype) * delta
 
@@ -57,7 +57,7 @@ def _lin_space(start: Array, stop: Array, num: int) -> Array:
     return np.linspace(start, stop, num, dtype=start.dtype)
 
 
-def _invert_permutation(x: Array) -> Any:
+def _invert_permutation(x: Array) -> Array:
     order = integers(x, "x")
     need(sorted(order) == list(range(len(order))), f"x must be a permutation, got {order[:20]}")
     return np.argsort(x).astype(x.dtype)

@@ -131,7 +131,7 @@ def _convolve(
     explicit_paddings: Any = (),
     dilations: Any = (),
     bias: Array | None = None,
-) -> Any:
+) -> Array:
     """Return the convolution of `x`, in the layout of data_format, with kernels (M, C / group, ...) and a bias."""
     stride, spread = steps(len(w.shape), data_format, strides, dilations)
     y = channels_first(x, data_format)
@@ -145,7 +145,7 @@ def _channels(x: Array, data_format: str) -> int:
     return int(x.shape[1 if data_format.startswith("NC") else -1])
 
 
-def grouped_convolution(x: Array, w: Array, rank: int, data_format: str, **how: Any) -> Any:
+def grouped_convolution(x: Array, w: Array, rank: int, data_format: str, **how: Any) -> Array:
     """Return the convolution with a filter (..., C / groups, M), where the channels of `x` give the groups."""
     need_rank(rank, input=x, filter=w)
     channels, inner = _channels(x, data_format), w.shape[-2]
@@ -154,7 +154,7 @@ def grouped_convolution(x: Array, w: Array, rank: int, data_format: str, **how: 
     return _convolve(x, kernels, channels // inner, data_format, **how)
 
 
-def _depthwise(x: Array, w: Array, data_format: str, **how: Any) -> Any:
+def _depthwise(x: Array, w: Array, data_format: str, **how: Any) -> Array:
     need_rank(4, input=x, filter=w)
     height, width, channels, times = w.shape
     count = _channels(x, data_format)
@@ -195,7 +195,7 @@ def _transpose_of(rank: int) -> Function:
     def transposed(
         input_sizes: list[int], w: Array, y: Array, strides: Any, padding: str, explicit_paddings: Any,
         dilations: Any, data_format: str,
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         stride, spread = steps(rank, data_format, strides, dilations)
         need_rank(rank, filter=w, input=y)
         out = _sizes(input_sizes, w, data_format)
@@ -252,11 +252,13 @@ operators(
 )  # fmt: skip
 
 
-def _pad_conv(x: Array, paddings: Array, w: Array, mode: str, **how: Any) -> Any:
+def _pad_conv(x: Array, paddings: Array, w: Array, mode: str, **how: Any) -> Array:
     return grouped_convolution(mirror_pad(x, paddings, mode), w, 4, "NHWC", **how)
 
 
-def _resize_conv(x: Array, size: Array, paddings: Array, w: Array, resize_align_corners: bool, **how: Any) -> Any:
+def _resize_conv(
+    x: Array, size: Array, paddings: Array, w: Array, resize_align_corners: bool, **how: Any
+) -> Array:
     rule = "align_corners" if resize_align_corners else "asymmetric"
     y = ops.resize(channels_first(x, "NHWC"), plane_size(x, size), mode="linear", coordinates=rule)
     return _pad_conv(restored(y, "NHWC"), paddings, w, **how)
