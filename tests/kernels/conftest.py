@@ -49,7 +49,7 @@ def examples(built: Built) -> Path:
     """The library of examples/native."""
     folder = ROOT / "examples/native"
     return built(
-        "examples", folder / "double.cpp", folder / "interp.cpp", folder / "resize_bilinear.cpp", flags=()
+        "examples", folder / "double.cpp", folder / "interp.cpp", folder / "resize_bilinear.cpp", flags=("-O1",)
     )
 
 

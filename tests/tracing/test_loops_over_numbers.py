@@ -84,6 +84,7 @@ def graph_of(function: Function) -> Graph:
     return traced(function, [TensorType.of((N,), np.float32), TensorType.of((1,), np.float32)])
 
 
+@pytest.mark.one_per(lambda function, engine: engine if engine == "cpp" else function)
 @pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
 @pytest.mark.parametrize("function", [*NUMBERS, appended, until_a_sum, not_near_others], ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function, engine: str) -> None:

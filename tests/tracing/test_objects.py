@@ -229,6 +229,7 @@ def test_matches_numpy(function: Function, engine: str, graphs: dict[Function, A
     assert_matches_numpy(function, graph, engine)
 
 
+@pytest.mark.one_per()
 @pytest.mark.parametrize("suffix", ["onnx", "xml"])
 def test_a_file_of_a_function_with_objects(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"f.{suffix}"

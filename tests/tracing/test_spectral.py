@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from anylayer.errors import TraceError
+from anylayer.graph import Graph
 from anylayer.network import Array, TensorType
 from anylayer.testing import run_graph
+from tests.engine_names import GENERAL
 
 from .test_selections import several, traced
 
@@ -145,12 +148,17 @@ CASES: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "cpp"])
+@cache
+def graph_of(function: Callable[..., Any]) -> Graph:
+    return traced(function, [TensorType.of(SIGNAL.shape), TensorType.of(MATRICES.shape)])
+
+
+@pytest.mark.one_per(lambda function, engine: engine if engine == "cpp" else function)
+@pytest.mark.parametrize("engine", [*GENERAL, "cpp"])
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_results_equal_numpy(function: Callable[..., Any], engine: str) -> None:
     matrices = np.round(MATRICES * 4) if function is small_matrices else MATRICES
-    graph = traced(function, [TensorType.of(SIGNAL.shape), TensorType.of(MATRICES.shape)])
-    results = run_graph(graph, [SIGNAL, matrices], engine)
+    results = run_graph(graph_of(function), [SIGNAL, matrices], engine)
     for got, want in zip(results, several(function(SIGNAL, matrices)), strict=True):
         assert (got.shape, got.dtype) == (np.shape(want), np.asarray(want).dtype)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
