@@ -5,6 +5,7 @@ installed.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import re
 import shlex
@@ -24,6 +25,7 @@ from hypothesis import settings
 from tools.reference import VARIABLE
 
 from anylayer.layer import registry
+from anylayer.runtime import timing
 from tests.readers.onnx.node_tests import HOME
 
 OPTIONAL = ("cv2", "h5py", "ncnn", "openvino", "pyfive", "safetensors", "torch")
@@ -89,6 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PATH"] = f"{share_objects(Path(_home.name))}{os.pathsep}{os.environ.get('PATH', '')}"
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would wait in loops on shared cores
     onnxruntime.InferenceSession = RestingSession
+    timing._TURN_SECONDS, timing._EQUAL = 0.003, math.inf  # "auto" need not find the fastest engine
     config.addinivalue_line("markers", "needs(*packages): skip where one of these packages is not installed")
     config.addinivalue_line("markers", "breadth: run only with --slow")
     config.addinivalue_line("markers", "one_per(kind): without --slow, run one case for each kind; see is_breadth")

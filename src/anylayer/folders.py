@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,8 @@ _ROOT = Path(__file__).parent
 _PLACEHOLDER = re.compile(r"\bINSERT_(\w+)\b")
 
 
-def modules(folder: str) -> list[str]:
+@cache
+def modules(folder: str) -> Sequence[str]:
     """Return the names of the modules and packages in a folder of anylayer, sorted.
 
     folder: relative to the package, for example "readers" or "layers/caffe". A name that begins with "_" is code

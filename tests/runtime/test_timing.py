@@ -36,6 +36,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(timing, "_TURN_SECONDS", 0.03)
+    monkeypatch.setattr(timing, "_EQUAL", 1.02)
     return clock
 
 

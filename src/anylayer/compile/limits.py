@@ -34,6 +34,8 @@ MAX_WEIGHTS = 1 << 29
 """Float32 weights per network that no file holds: 2 GiB, which is protobuf's limit for a message."""
 MAX_COMPUTED_BYTES = 1 << 29
 """Bytes of all constants that the layers of a network compute before it runs."""
+_ALWAYS_FREE = 1 << 20
+"""Bytes that are not compared with the free memory: to ask the system for it takes longer than a small layer."""
 
 
 @dataclass(slots=True)
@@ -128,7 +130,7 @@ def free_memory() -> int | None:
 
 def need_memory(count: int, what: str) -> None:
     """Raise EngineError where `what` takes more than the free memory. `count` is in bytes."""
-    free = free_memory()
+    free = free_memory() if count > _ALWAYS_FREE else None
     if free is not None and count > free:
         raise EngineError(
             f"{what} takes at least {bytes_text(count)} of memory, {bytes_text(free)} are free. "

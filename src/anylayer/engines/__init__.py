@@ -147,7 +147,7 @@ class HasDevices(Engine, Protocol):
 
 def engines() -> list[str]:
     """Return the names of the engines, whether their packages are installed or not."""
-    return modules("engines")
+    return [*modules("engines")]
 
 
 def installed(device: str = "") -> dict[str, Engine]:

@@ -6,6 +6,7 @@ import math
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,19 +199,25 @@ class OnnxRuntimeProgram:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def _load(self, graph: Graph, options: Any, saved: bool) -> Any:
-        """Create the session from temporary files, which are deleted once it is loaded.
+        """Create the session. A model with weights outside of it is loaded from temporary files, which are deleted
+        then.
 
         saved: whether the session saves its optimized model.
         """
-        with tempfile.TemporaryDirectory(prefix="anylayer-") as name:
-            folder = Path(name)
-            weights = _FiledWeights(graph, folder) if saved else _SharedWeights(graph)
+        weights = _SharedWeights(graph)
+        model = to_onnx(graph, external=weights).SerializeToString()
+        in_files = saved or weights.shared or weights.read
+        with tempfile.TemporaryDirectory(prefix="anylayer-") if in_files else nullcontext("") as folder:
+            if folder:
+                Path(folder, weights.FILE).write_bytes(b"\0")  # it must exist
+                if saved:
+                    weights = _FiledWeights(graph, Path(folder))
+                    model = to_onnx(graph, external=weights).SerializeToString()
+                Path(folder, "model.onnx").write_bytes(model)
             self._weights = weights  # the session reads them as long as it exists
-            (folder / weights.FILE).write_bytes(b"\0")  # it must exist
-            (folder / "model.onnx").write_bytes(to_onnx(graph, external=weights).SerializeToString())
             weights.add_to(options)
             return ort.InferenceSession(
-                str(folder / "model.onnx"),
+                f"{folder}/model.onnx" if folder else model,
                 options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=_harmful_optimizers(graph),

@@ -70,7 +70,7 @@ class Reader(Protocol):
 
 def readers() -> list[str]:
     """Return the names of the formats that are read."""
-    return modules("readers")
+    return [*modules("readers")]
 
 
 def load_reader(name: str) -> Reader:
