@@ -125,8 +125,9 @@ def _normalize(net: anylayer.api.Net) -> None:
     network = net.network
     if not any(node.type == "BatchNorm" and node.blobs for node in network.nodes):
         return
-    kinds = [kind for kind in net.inputs.values() if kind is not None]
-    steps = NumpyRunner(network, net.definitions, network.outputs).steps(normal_noise(kinds))
+    kinds = {name: kind for name, kind in net.inputs.items() if kind is not None}
+    arrays = dict(zip(kinds, normal_noise([*kinds.values()])))
+    steps = NumpyRunner(network, net.definitions, network.outputs).steps(arrays)
     for node, values in zip(needed_nodes(network, network.outputs), steps):
         if node.type == "BatchNorm" and node.blobs:
             x = values[node.inputs[0]]

@@ -56,6 +56,16 @@ def test_float16_ir_has_half_the_size(net: anylayer.Net, tmp_path: Path) -> None
     assert all(check.ok for check in half.checks)
 
 
+def test_an_input_that_no_layer_reads_may_come_first(tmp_path: Path) -> None:
+    label = 'layer { name: "label" type: "ArgMax" bottom: "prob" top: "label" argmax_param { axis: 1 } }'
+    unused = 'input: "unused" input_shape { dim: 2 } '
+    (tmp_path / "net.prototxt").write_text(NET.replace('input: "data"', unused + 'input: "data"') + label)
+    net = anylayer.read(tmp_path / "net.prototxt").fill()
+    assert list(net.inputs) == ["unused", "data"]
+    done = net.write(tmp_path / "half.onnx", precision="float16")
+    assert [check.ok for check in done.checks] == [True, True]
+
+
 @pytest.mark.parametrize("name", ["half.onnx", "half.xml"])
 def test_weight_that_exceeds_float16_is_refused(net: anylayer.Net, tmp_path: Path, name: str) -> None:
     net.network.nodes[0].blobs[0][0, 0, 0, 0] = 1e5

@@ -83,7 +83,7 @@ def _telling_values(verification: Verification, arrays: Mapping[str, Array]) -> 
         told.update({n: tells_enough(x, tolerance * scale_of(x)) for n, x in zip(node.outputs, outputs)})
 
     runner = NumpyRunner(job.network, job.definitions, verification.outputs)
-    for _ in runner.steps([arrays[name] for name in job.network.inputs], watch):
+    for _ in runner.steps(arrays, watch):
         pass
     return told
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from anylayer.compile.choices import verified_sizes
-from anylayer.compile.inputs import input_arrays, needed_inputs
+from anylayer.compile.inputs import input_arrays
 from anylayer.compile.nodes import Definitions
 from anylayer.compile.noise import noise
 from anylayer.compile.open import open_types, trace_open
@@ -120,8 +120,7 @@ class Job:
     ) -> dict[str, Array]:
         """Return what the layers compute in NumPy, by the names of outputs. values: see `part`."""
         network, feed = self.part(inputs, values)
-        runner = NumpyRunner(network, self.definitions, outputs)
-        return runner([feed[n] for n in needed_inputs(network, outputs)], {})
+        return NumpyRunner(network, self.definitions, outputs).run(feed)
 
     def in_float64(
         self,
@@ -146,7 +145,7 @@ class Job:
         dtype = np.dtype(np.float64) if network.dtype is not None else None
         network = replace(network, nodes=nodes, dtype=dtype)
         runner = NumpyRunner(network, self.definitions, outputs)
-        *_, results = runner.steps([feed[n] for n in needed_inputs(network, outputs)], watch)
+        *_, results = runner.steps(feed, watch)
         return {public: results[value] for public, value in outputs.items()}
 
 

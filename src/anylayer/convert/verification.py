@@ -60,14 +60,13 @@ class Verification:
         """Run the source and the file on the same inputs, and return a check per set of inputs, runtime and
         output. deeper: whether to compare more where an output tells little."""
         runs = {"": self.open(written), **{name: opened() for name, opened in written.runtimes.items()}}
-        network = self.job.network
-        runner = NumpyRunner(network, self.job.definitions, self.outputs)
+        runner = NumpyRunner(self.job.network, self.job.definitions, self.outputs)
         others = wording("verify={...}, or verify=False", "-i, or --no-verify")
         with_values = cache(self._with_values)
         checks = []
         for at, arrays in enumerate(inputs):
             with adding_advice(f"The inputs to compare on do not suit the network; give other inputs: {others}"):
-                want = runner([arrays[name] for name in network.inputs], {})
+                want = runner.run(arrays)
             sizes = {n: arrays[n].shape for n in self.job.sizes.shapes} if self.job.sizes is not None else None
             for run_by, run in runs.items():
                 with adding_advice(_limit_sizes(sizes)) if sizes else nullcontext():
@@ -99,12 +98,11 @@ class Verification:
         noise: inputs. Inputs that the layers in NumPy refuse are left out, and those for which they compute
         infinite numbers or NaN. Raises ConversionError, or the error of the runtime.
         """
-        network = self.job.network
-        runner = NumpyRunner(network, self.job.definitions, self.outputs)
+        runner = NumpyRunner(self.job.network, self.job.definitions, self.outputs)
         for at in range(len(SELECTING)):
             arrays = {name: selecting(x, at) for name, x in noise.items()}
             try:
-                results = runner([arrays[name] for name in network.inputs], {})
+                results = runner.run(arrays)
             except AnyLayerError:
                 continue
             if not all(np.isfinite(y).all() for y in results.values()):
@@ -180,8 +178,7 @@ class Verification:
         tolerance. path: where the caller wants the file.
         """
         names = {n: n for t in self.source.nodes for n in t.node.outputs}
-        runner = NumpyRunner(self.job.network, self.job.definitions, names)
-        want = runner([inputs[name] for name in self.job.network.inputs], {})
+        want = NumpyRunner(self.job.network, self.job.definitions, names).run(inputs)
         results = run_file(open_inner(written, [*names]), written, inputs)
         errors = node_errors(self.source, want, results)
         for name in after_jumps(self.source)[1]:

@@ -158,10 +158,7 @@ def _compare_tail(
     arrays_of_a = {**a.values, **fixed}
     types = {n: TensorType.of(arrays_of_a[n].shape, arrays_of_a[n].dtype) for n in read}
     network = part_of(a.network, types, chosen, {value: value})
-
-    def run(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        return NumpyRunner(network, a.definitions, network.outputs)([arrays[n] for n in types], {})
-
+    run = NumpyRunner(network, a.definitions, network.outputs).run
     arrays, results, told = telling_noise(network, a.definitions, types, run, fixed=fixed)
     if shaping - fixed.keys():
         others = {n: np.roll(x, 1) + np.ones_like(x) if n in shaping else x for n, x in arrays.items()}
@@ -327,7 +324,7 @@ def _run_first(
             count()
 
         runner = NumpyRunner(network, a.definitions, network.outputs)
-        for _ in runner.steps([arrays[name] for name in network.inputs], watch):
+        for _ in runner.steps(arrays, watch):
             pass
         return {public: values[value] for public, value in network.outputs.items()}
 

@@ -81,7 +81,7 @@ def profile_run(
             network, nodes = net.network, needed_nodes(net.network, net.network.outputs)
             types = {name: TensorType(a.shape, a.dtype) for name, a in needed.items()}
             traced = list(trace_nodes(network, nodes, net.definitions, types, lenient=True))
-            costs, counted = _in_numpy(net, traced, list(needed.values()), seconds), False
+            costs, counted = _in_numpy(net, traced, needed, seconds), False
         else:
             traced = model.plan.nodes
             measured = _Measurement(model.plan, model.engine, threads)
@@ -325,7 +325,9 @@ def folded_layers(graph: Graph, remaining: set[str]) -> dict[str, list[str]]:
     return folded
 
 
-def _in_numpy(net: Net, traced: Sequence[TracedNode], arrays: Sequence[Array], seconds: float) -> list[NodeCost]:
+def _in_numpy(
+    net: Net, traced: Sequence[TracedNode], arrays: Mapping[str, Array], seconds: float
+) -> list[NodeCost]:
     """Return the costs of the layers that NumPy runs one by one."""
     runner = NumpyRunner(net.network, net.definitions, net.network.outputs)
     times: list[list[float]] = [[] for _ in traced]

@@ -141,7 +141,7 @@ def verify(
 
     constants: set[str] = {""}
     runner = NumpyRunner(network, net.definitions, network.outputs)
-    for _ in runner.steps(list(arrays.values()), watch):
+    for _ in runner.steps(arrays, watch):
         held = sum(w.nbytes for w in waiting if isinstance(w, _Waiting))
         if len(waiting) >= _TOGETHER or held > _BYTES:
             yield from _checks(net, waiting, module, engine)
@@ -221,12 +221,9 @@ def _check_node(
             n: x for i, (n, x) in enumerate(zip(node.inputs, inputs)) if n and x is not None and i in constant
         }
         alone = part_of(net.network, types, [node], {name: name for name in node.outputs})
-
-        def in_numpy(arrays: Mapping[str, Array]) -> dict[str, Array]:
-            return NumpyRunner(alone, net.definitions, alone.outputs)([arrays[name] for name in types], {})
-
+        runner = NumpyRunner(alone, net.definitions, alone.outputs)
         try:
-            arrays, want, told = telling_noise(alone, net.definitions, types, in_numpy, fixed=fixed)
+            arrays, want, told = telling_noise(alone, net.definitions, types, runner.run, fixed=fixed)
             feed = [arrays.get(name) for name in node.inputs]
             other = _compare(node, feed, program()(feed), [want[name] for name in node.outputs])
         except AnyLayerError:  # noise may not suit the layer

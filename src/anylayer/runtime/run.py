@@ -320,19 +320,23 @@ class NumpyRunner:
 
     def __call__(self, arrays: Sequence[Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs by public name, as PlanRunner does."""
+        return self.run(dict(zip(self._inputs, arrays)), out)
+
+    def run(self, arrays: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return the outputs for the arrays of the inputs by name, of which some may not be needed."""
         *_, values = self.steps(arrays)
         results = {}
         for public, value in self._outputs.items():
             array = np.asarray(values[value], order="C")
-            results[public] = _returnable(array, value in self._inputs, out.get(public))
+            results[public] = _returnable(array, value in self._inputs, (out or {}).get(public))
         return results
 
-    def steps(self, arrays: Sequence[Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
+    def steps(self, arrays: Mapping[str, Array], watch: Watch | None = None) -> Iterator[dict[str, Array]]:
         """Run node by node. Yield the values that are still needed, by name, before the first node and after each.
 
-        `watch(node, bound, inputs, outputs)` is called after each node.
+        arrays: those of the inputs by name. `watch(node, bound, inputs, outputs)` is called after each node.
         """
-        values: dict[str, Any] = {**dict(zip(self._inputs, arrays)), "": None}
+        values: dict[str, Any] = {**{name: arrays[name] for name in self._inputs}, "": None}
         needed = {"", *self._outputs.values()}
         yield values
         for i, node in enumerate(self._nodes):
