@@ -142,7 +142,29 @@ def starts_as_a_number(x: Array, n: Array) -> Any:
     return best
 
 
+def far_apart(x: Array) -> Any:
+    order, keep = np.argsort(x, kind="stable"), []
+    while len(order) > 0:
+        keep.append(order[0])
+        order = order[1:][x[order[1:]] > x[order[0]] + 0.1]
+    return keep
+
+
+def classes_that_occur(x: Array, n: Array) -> Any:
+    return np.concatenate([x[n == c][far_apart(x[n == c])] for c in np.unique(n)])
+
+
+def all_classes(x: Array, n: Array) -> Any:
+    return np.concatenate([x[n == c][far_apart(x[n == c])] for c in range(4)])
+
+
+def all_classes_at_once(x: Array, n: Array) -> Any:
+    return x[far_apart(x + n * np.float32(100))]
+
+
 CASES: list[tuple[Function, str, Function]] = [
+    (classes_that_occur, r"write `for c in range\(20\)", all_classes),
+    (classes_that_occur, "or NMS of all classes at once", all_classes_at_once),
     (window, r"x\[i \+ np.arange\(2\)\] for x\[i : i \+ 2\]", window_of_positions),
     (repeats, "write x.np.searchsorted.np.cumsum.repeats., np.arange.n., 'right'", repeats_up_to_a_fixed_size),
     (

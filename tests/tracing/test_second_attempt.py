@@ -151,6 +151,13 @@ def _a_copy_of_a_constant(self: User, x: Array) -> Array:
     return anchors * grid
 
 
+def _sorted_by_elements(self: User, x: Array) -> Array:
+    points = sorted(x[0].T.tolist(), key=lambda p: p[1])
+    high = sorted(x[1], key=lambda row: np.round(row[0]), reverse=True)
+    pairs = sorted(((v, i) for i, v in enumerate(x.ravel())), key=lambda p: np.round(p[0] * 2))
+    return np.concatenate([*points, *high, [i for _, i in pairs], sorted(x[0, 0])])
+
+
 def _functions_of_lists(self: User, x: Array) -> Array:
     return np.degrees([x[0, 0, 0], math.atan2(x[0, 0, 1], 2.0)]) + np.maximum([x[0, 0, 0], x[1, 0, 0]], 0.5)
 
@@ -159,6 +166,7 @@ def _functions_of_lists(self: User, x: Array) -> Array:
     "body",
     [
         _functions_of_lists,
+        _sorted_by_elements,
         lambda self, x: upsampled(x),
         lambda self, x: self.helper(x),
         lambda self, x: self.plain(x),

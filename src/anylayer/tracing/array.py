@@ -53,6 +53,13 @@ else:
 """A traced array is an ndarray for type checkers, as it is for isinstance at run time (see __class__)."""
 
 
+_BE_STEPS = (
+    "be the number of steps of this loop, unless its steps only compute numbers and arrays of fixed sizes; to "
+    "select in each step, write `for c in range(20): mask = labels == c` for `for c in np.unique(labels)`, or NMS "
+    "of all classes at once: nms(boxes + labels[:, None] * 10000, scores)"
+)
+
+
 class TracedArray(_Base):
     """A value of the graph under construction, in the place of an ndarray.
 
@@ -232,7 +239,8 @@ class TracedArray(_Base):
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(len(self)))
+        n = self.shape[0]
+        return (self[i] for i in range(n if type(n) is int else n.fix(_BE_STEPS)))
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(self[::-1])

@@ -28,7 +28,7 @@ from anylayer.tracing.decisions import current_run
 from anylayer.tracing.grown import HEAP, INDEX, GrownList, as_traced, heap_of, index_of
 from anylayer.tracing.loop_items import Kind, arrays_in, kind_in
 from anylayer.tracing.primitives import arange
-from anylayer.tracing.python_numbers import Scalar, number
+from anylayer.tracing.python_numbers import PythonNumber, Scalar, as_arrays, number
 from anylayer.tracing.reach import is_users_class
 from anylayer.tracing.record import running_graph, value_of
 
@@ -319,12 +319,48 @@ def _keys(items: GrownList, key: Function | None) -> Array:
 
 def sorted_list(items: GrownList, key: Function | None, reverse: bool) -> GrownList:
     """Return sorted(items, key=key, reverse=reverse)."""
-    keys = _keys(items, key)
-    if reverse:
-        order = (keys.shape[0] - 1 - np.argsort(keys[::-1], kind="stable"))[::-1]
-    else:
-        order = np.argsort(keys, kind="stable")
+    order = _order(_keys(items, key), reverse)
     return GrownList([], items.everything()[order], element=items.element)
+
+
+def _order(keys: Array, reverse: bool) -> Array:
+    """Return the positions of keys in the order of Python's sorted, in which equal ones stay as they are."""
+    if reverse:
+        return (keys.shape[0] - 1 - np.argsort(keys[::-1], kind="stable"))[::-1]
+    return np.argsort(keys, kind="stable")
+
+
+def sorted_values(items: Sequence[Scalar], key: Function | None, reverse: bool) -> list[object] | None:
+    """Return a list of arrays or numbers of one kind, or of lists and tuples of them, sorted by numbers that
+    depend on data. Return None for another list.
+    """
+    keys = [x if key is None else key(x) for x in items]
+    is_known = not any(type(k) in (TracedArray, PythonNumber) for k in keys)
+    if is_known or not _are_alike(items) or not _are_alike(keys) or any(map(np.ndim, map(as_arrays, keys))):
+        return None
+    order = _order(np.stack([a for k in keys for a in arrays_in(k)]), reverse)
+    return [_at(items, order[i]) for i in range(len(items))]
+
+
+def _are_alike(values: Sequence[Scalar]) -> bool:
+    """Return whether all values are of one kind."""
+    first, kinds = values[0], [kind_in(x) for x in values]
+    if type(first) in (list, tuple):
+        same = all(type(x) is type(first) and len(x) == len(first) for x in values)
+        return same and all(map(_are_alike, zip(*values)))
+    return all(k is not None and kinds[0] is not None and k.fits(kinds[0]) for k in kinds)
+
+
+def _at(values: Sequence[Scalar], place: Array) -> object:
+    """Return the value at a position that depends on data, of values of one kind."""
+    first, kind, run = values[0], kind_in(values[0]), current_run.get()
+    if kind is None or kind.name == "tuple":
+        return type(first)(_at(column, place) for column in zip(*values))
+    parts: Array = np.stack([a for x in values for a in arrays_in(x)])
+    result: Scalar = kind.value(iter([as_traced(parts)[place]]))
+    if run is not None and kind.name == "array":
+        run.chosen += [(x._base(), x._base()._version) for x in (*values, result)]
+    return result
 
 
 def extreme_item(name: str, items: GrownList, key: Function | None) -> object:

@@ -213,7 +213,9 @@ def _in_order(
         x = x.in_order() if key is None else x.items()
     if isinstance(x, GrownList):
         return tracing.objects.sorted_list(x, key, reverse)
-    return sorted(x, key=key, reverse=reverse)
+    items = list(x)
+    ordered = tracing.objects.sorted_values(items, key, reverse) if len(items) > 1 else None
+    return sorted(items, key=key, reverse=reverse) if ordered is None else ordered
 
 
 def print_text(*args: Any, file: Any = None, **kwargs: Any) -> None:
