@@ -28,6 +28,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.one_per()
 @pytest.mark.parametrize("name", TEXTS)
 def test_time_is_linear(name: str, trials: Trials) -> None:
     found = trials.run(TEXTS[name], engines=())

@@ -167,6 +167,7 @@ def as_many_steps_as_another_loop_says(dets: Array) -> Any:
     return y, np.float64(total)
 
 
+@pytest.mark.one_per(lambda function: "of another file" if function in OTHERS else function)
 @pytest.mark.parametrize("function", [*OTHERS, *CASES], ids=lambda f: f.__name__)
 def test_matches_numpy(function: Function) -> None:
     inputs = given() if function in OTHERS else many()

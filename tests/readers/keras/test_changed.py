@@ -84,6 +84,7 @@ def packed(name: str, random: Random) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.one_per()
 @pytest.mark.parametrize("name", ["nested.keras", "text.keras", "operations.keras"])
 def test_changed_archives_are_read_or_refused(name: str, trials: Trials) -> None:
     random = Random(name)
@@ -102,6 +103,7 @@ def test_changed_json_is_read_or_refused(name: str, trials: Trials) -> None:
         assert found.fine, f"{found.end}: {found.text}\n{found.trace}"
 
 
+@pytest.mark.one_per()
 @pytest.mark.parametrize("name", ["k2_nested.h5", "k2_tf_functions.h5", "text.h5"])
 def test_changed_bytes_are_read_or_refused(name: str, trials: Trials) -> None:
     random = Random(name)
