@@ -158,6 +158,8 @@ def selecting(noise: Array, at: int) -> Array:
 def _need_equal(results: Sequence[Array], want: Sequence[Array], half: bool) -> None:
     """Raise TraceError if the outputs of a trace differ from those of NumPy. half: as in `difference`."""
     for i, (result, array) in enumerate(zip(results, want)):
+        if array.shape == (0,) and not result.size:
+            continue  # NumPy makes it of an empty list, whose elements would have more axes
         how = difference(result, array, half=half, loose=True)
         if how:
             cause = "engines do not promise NumPy's NaN" if how == NAN else "it depends on more than its inputs"

@@ -217,15 +217,26 @@ def _check_conditions(
             continue
         if before != not_empty:
             empty = _traced_again(trace, again, nothing, trace.filled, not_empty)
-        filled = _filled_with(trace, name, place)
-        full = _traced_again(trace, again, trace.empty, filled)
-        needed = [selected, *(n for n, least in filled.items() if least > 1)]
-        if any((n, filled[n]) not in full.filled for n in needed):
-            what = "the code does something else if an input has no elements"
-            raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
+        filled = _filled_with(trace, name)
+        if filled is None:
+            full = _traced_again(trace, again, trace.empty, trace.filled, not_empty | {selected})
+            if any(tracing.counts.lacking_elements(full.ops, trace.examples({name: 0}))):
+                raise refusal(
+                    f"whether this selection of at most {trace.counts[name].limit} elements is empty depends on "
+                    "others in a way that cannot be recorded; ask whether something is selected with mask.any() "
+                    "and np.where",
+                    place=place,
+                )
+        else:
+            full = _traced_again(trace, again, trace.empty, filled)
+            needed = [selected, *(n for n, least in filled.items() if least > 1)]
+            if any((n, filled[n]) not in full.filled for n in needed):
+                what = "the code does something else if an input has no elements"
+                raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
         token = current_graph.set(full)
         try:
-            graph = tracing.joins.join_selected(full, empty, selected, trace.filled, place)
+            condition = tracing.counts.selects(full, name) if filled is None else full.filled[selected, 1]
+            graph = tracing.joins.join_selected(full, empty, condition, trace.filled, place)
         finally:
             current_graph.reset(token)
         for guard in _conditions_on_data(trace):
@@ -249,29 +260,39 @@ def _not_recorded(guard: Guard) -> TraceError:
     )
 
 
-def _filled_with(trace: SymbolicTrace, name: str, place: str) -> Mapping[SelectionKey, int]:
+def _filled_with(trace: SymbolicTrace, name: str) -> Mapping[SelectionKey, int] | None:
     """Return the selections to fill so that selection `name` certainly has an element, with their least numbers:
     a[1:][mask] can only have one if `a` has two.
+
+    Return None if others have fewer elements in some cases in which `name` has one, as both parts of a
+    concatenation.
     """
     filled = {**trace.filled, trace.counts[name].selected: 1}
     names = [name]
     for n in names:
         limit, least = trace.counts[n].limit, filled[trace.counts[n].selected]
         larger = sorted(limit.symbols & trace.counts.keys())
-        for k in range(1, _MAX_FILLED + 1):
-            numbers = {other: max(k, filled.get(trace.counts[other].selected, 0)) for other in larger}
+        before = {other: filled.get(trace.counts[other].selected, 0) for other in larger}
+        for k in range(_MAX_FILLED + 1):
+            numbers = {other: max(k, before[other]) for other in larger}
             ranges = trace.ranges | {m: (number, max(number, trace.ranges[m][1])) for m, number in numbers.items()}
             if not larger or bounds(limit, ranges)[0] >= least:
                 break
         else:
-            raise refusal(
-                f"whether this selection of at most {limit} elements is empty depends on others in a way that "
-                "cannot be recorded; ask whether something is selected with mask.any() and np.where",
-                place=place,
-            )
-        filled |= {trace.counts[other].selected: number for other, number in numbers.items()}
-        names.extend(other for other in larger if other not in names)
+            return None
+        new = {other: number for other, number in numbers.items() if number != before[other]}
+        if any(_largest(limit, other, number - 1, trace) >= least for other, number in new.items()):
+            return None
+        filled |= {trace.counts[other].selected: number for other, number in new.items()}
+        names.extend(other for other in new if other not in names)
     return filled
+
+
+def _largest(limit: Expression, name: str, most: int, trace: SymbolicTrace) -> float:
+    """Return the largest value of a size where the size `name` that it is computed from is at most `most`."""
+    if limit.symbols == {name}:
+        return max(limit.value({name: n}) for n in range(most + 1))
+    return bounds(limit, {**trace.ranges, name: (0, most)})[1]
 
 
 def _traced_again(

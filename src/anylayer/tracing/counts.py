@@ -16,7 +16,7 @@ from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import RELATIONS, Count, Guard, SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
-from anylayer.graph.ir import Op, Value
+from anylayer.graph.ir import Graph, Op, Value
 from anylayer.graph.operators import COMPARISONS, NEEDS_ELEMENTS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
@@ -336,6 +336,13 @@ def _selects(values: Any, least: int) -> Any:
     if values.dtype != BOOL:
         return values >= least
     return values.any() if least == 1 else cast(values, I8).sum() >= least
+
+
+def selects(graph: Graph, name: str) -> Value:
+    """Return whether the size `name` of a graph is not 0, as a value of the graph."""
+    values = next(v for v, n in graph.counts.items() if is_symbolic(n) and n.expression == symbol(name))
+    answer: Value = _selects(TracedArray(graph, values), 1)._value
+    return answer
 
 
 def _least(n: Any, values: Any) -> int:

@@ -17,20 +17,20 @@ from anylayer.network import Array
 from anylayer.tracing.array import TracedArray
 from anylayer.tracing.decisions import Decision
 from anylayer.tracing.python_numbers import is_exact
+from anylayer.tracing.size_arithmetic import hold
 
 _MAX_DEPTH = 200
 """The largest number of operators through which a difference between two paths is followed."""
 
 
 def join_selected(
-    graph: Graph, nothing: Graph, selected: SelectionKey, outer: Mapping[SelectionKey, int], place: str
+    graph: Graph, nothing: Graph, condition: Value, outer: Mapping[SelectionKey, int], place: str
 ) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
-    In `graph`, this selection is filled, and those on which its size depends. outer: those that are filled where
-    the result is used. place: the line that asks whether it is empty.
+    condition: whether it selects something. In `graph`, this selection may be filled, and those on which its size
+    depends. outer: those that are filled where the result is used. place: the line that asks whether it is empty.
     """
-    condition = graph.filled[selected, 1]
     graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
     others = graph.inline(nothing, graph.inputs)
@@ -94,7 +94,7 @@ def join(
             kind=JoinError,
         )
     condition: Any = TracedArray(graph, decision.condition)
-    parts: list[Array] = [TracedArray(graph, a), TracedArray(graph, b)]
+    parts: list[Array] = [_traced(graph, a), _traced(graph, b)]
     rows = [np.broadcast_to(c, x.shape[:1]) for c, x in zip((condition, ~condition), parts)]
     if same(sum(x.shape[0] for x in parts), 1):  # the number of selected rows needs two values
         parts.append(np.zeros((1, *first[1:]), a.dtype))
@@ -109,6 +109,11 @@ def _as_exact(graph: Graph, a: Value, b: Value) -> Value:
     if a.const is None or a.shape or a.dtype == b.dtype or elements_of(a.const) is not None:
         return a
     return graph.constant(a.const.astype(b.dtype)) if is_exact(a.const.item(), b.dtype, strict=True) else a
+
+
+def _traced(graph: Graph, value: Value) -> TracedArray:
+    """Return a value as a traced array, also a constant that is computed from sizes: its values are not fixed."""
+    return TracedArray(graph, value) if elements_of(value.const) is None else hold(graph, value.const)
 
 
 class _Join:
@@ -131,7 +136,7 @@ class _Join:
         if (a, b) not in self.made:
             value = self._same_operator(a, b, depth) if depth < _MAX_DEPTH else None
             if value is None:
-                arrays: list[Any] = [TracedArray(self.graph, v) for v in (self.condition, a, b)]
+                arrays: list[Any] = [_traced(self.graph, v) for v in (self.condition, a, b)]
                 value = np.where(*arrays)._value
             self.made[a, b] = value
         return self.made[a, b]
