@@ -52,6 +52,30 @@ def taking(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
     monkeypatch.setattr(comparison, "_seconds", lambda function, inputs: next(times))
 
 
+class Rows:
+    """Returns an array of a list of rows, which is empty for some inputs."""
+
+    def __init__(self, params: Any, blobs: Any) -> None:
+        pass
+
+    def forward(self, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        rows = []
+        for i in np.where(inputs[0][:, 0] > 3)[0]:
+            rows.append(inputs[0][i] * 2)
+        return [np.array(rows)]
+
+
+def test_empty_list_has_the_axes_of_its_elements(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = anylayer.read(path, layers={"Loop": Rows}).compile(engine="onnxruntime")
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    assert model(np.zeros_like(x))["y"].shape == (0, 16)
+    np.testing.assert_array_equal(model(x)["y"], 2 * x[1:])
+
+
 def test_slower_trace_becomes_a_host_call(net: anylayer.Net, monkeypatch: pytest.MonkeyPatch) -> None:
     taking(monkeypatch, 83e-6, 471e-6)
     message = (

@@ -174,6 +174,62 @@ def slice_from_a_number_of_a_selection_that_may_be_empty(b: Array, s: Array) -> 
     return s[min(max(int(high.sum()), 0), 4) :]
 
 
+@case
+def number_of_a_selection_on_one_path(b: Array, s: Array) -> Any:
+    high = s[s > 0.5]
+    if b.sum() > 3:
+        n = 7
+    else:
+        n = min(len(high), 1)
+    return np.float32(n), np.array([len(high), n], np.int64)
+
+
+@case
+def number_of_another_selection(b: Array, s: Array) -> Any:
+    high = s[s > 0]
+    low = high[high < 1]
+    if low.size == 0:
+        low = np.zeros(1, s.dtype)
+    return np.float32(min(len(high), 2)), np.int64(len(high)), low
+
+
+@case
+def question_of_two_selections_joined(b: Array, s: Array) -> Any:
+    ends = np.concatenate([s[s > 0.5], s[s < -0.5]])
+    inner = ends[np.abs(ends) < 1.5]
+    if inner.size == 0:
+        return ends, np.zeros(1, s.dtype)
+    return ends, inner * 2
+
+
+@case
+def question_of_a_selection_joined_with_rows(b: Array, s: Array) -> Any:
+    rows = np.concatenate([b[s > 0.5], b[:2]])
+    inner = rows[rows[:, 0] < 1.5]
+    if len(inner) == 0:
+        return rows, rows[:, 1]
+    return rows, inner[:, 2]
+
+
+@case
+def question_of_all_but_the_first(b: Array, s: Array) -> Any:
+    high = s[s > 0]
+    rest = high[1:]
+    low = rest[rest < 1]
+    return (high, np.zeros(1, s.dtype)) if len(low) == 0 else (high, low - 1)
+
+
+@case
+def question_of_what_a_loop_keeps(b: Array, s: Array) -> Any:
+    order, keep = np.argsort(s, kind="stable"), []
+    while len(order) > 0:
+        keep.append(order[-1])
+        near = np.where(s[order[:-1]] > s[order[-1]] - 9)[0]
+        order = np.delete(order, np.concatenate(([len(order) - 1], near)))
+    best = s[np.array(keep, np.int64)]
+    return (best, np.flatnonzero(s < 0)) if len(best[best != 2]) == 0 else (best, np.argsort(s, kind="stable"))
+
+
 @pytest.mark.parametrize("engine", GENERAL)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 def test_results_equal_numpy(function: Function, engine: str) -> None:
@@ -192,6 +248,8 @@ def test_results_equal_numpy(function: Function, engine: str) -> None:
         different_values,
         confusion_matrix,
         slice_from_a_number_of_a_selection_that_may_be_empty,
+        question_of_two_selections_joined,
+        number_of_another_selection,
     ],
 )
 def test_a_file_with_open_sizes(function: Function, tmp_path: Path) -> None:

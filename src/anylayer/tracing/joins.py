@@ -94,7 +94,7 @@ def join(
             kind=JoinError,
         )
     condition: Any = TracedArray(graph, decision.condition)
-    parts: list[Array] = [_traced(graph, a), _traced(graph, b)]
+    parts: list[Array] = [_array_of(graph, a), _array_of(graph, b)]
     rows = [np.broadcast_to(c, x.shape[:1]) for c, x in zip((condition, ~condition), parts)]
     if same(sum(x.shape[0] for x in parts), 1):  # the number of selected rows needs two values
         parts.append(np.zeros((1, *first[1:]), a.dtype))
@@ -111,7 +111,7 @@ def _as_exact(graph: Graph, a: Value, b: Value) -> Value:
     return graph.constant(a.const.astype(b.dtype)) if is_exact(a.const.item(), b.dtype, strict=True) else a
 
 
-def _traced(graph: Graph, value: Value) -> TracedArray:
+def _array_of(graph: Graph, value: Value) -> TracedArray:
     """Return a value as a traced array, also a constant that is computed from sizes: its values are not fixed."""
     return TracedArray(graph, value) if elements_of(value.const) is None else hold(graph, value.const)
 
@@ -136,7 +136,7 @@ class _Join:
         if (a, b) not in self.made:
             value = self._same_operator(a, b, depth) if depth < _MAX_DEPTH else None
             if value is None:
-                arrays: list[Any] = [_traced(self.graph, v) for v in (self.condition, a, b)]
+                arrays: list[Any] = [_array_of(self.graph, v) for v in (self.condition, a, b)]
                 value = np.where(*arrays)._value
             self.made[a, b] = value
         return self.made[a, b]
