@@ -23,6 +23,7 @@ from anylayer.graph.repetition import (
     recorded_in_all,
 )
 from anylayer.graph.sized import elements_of
+from anylayer.graph.symbolic import plain
 from anylayer.network import Array, Function, TensorType
 from anylayer.tracing.noticed import lost, noticed_calls
 from anylayer.tracing.reach import Reach
@@ -37,6 +38,8 @@ _MAX_JOINED_OPERATORS = 20_000
 """The largest number of operators where both sides of ifs on sizes are recorded, as in loops over classes."""
 _JOINED_TRACES = 16
 """How often such code may be traced after the first time."""
+_MAX_SAMPLE = 1 << 24
+"""The largest number of elements of an input for which it is found out whether code loops over a size."""
 _MAX_OPEN_OPERATORS = 1000
 """The number of operators with symbolic sizes above which code is also traced with fixed sizes, to find out
 whether it loops over a size. Operators with symbolic sizes take longer to record."""
@@ -255,6 +258,8 @@ def _loops_over_size(code: _Code) -> bool:
     for factor in (1, 2):
         symbols = {name: factor * value for name, value in trace_of_sizes.symbols.items()}
         numbers = [TensorType(tracing.counts.shape_at(t.shape, symbols), t.dtype) for t in code.types]
+        if any(math.prod(plain(t.shape)) > _MAX_SAMPLE for t in numbers):
+            return True  # the code may make constants of these sizes
         function = code.fresh().function
         try:
             with unguarded(), tracing.substitution.substitute_numpy():
