@@ -12,7 +12,11 @@ import pytest
 
 import anylayer
 from anylayer.errors import AnyLayerError, LayerError
-from anylayer.network import Array
+from anylayer.graph.expressions import symbol
+from anylayer.graph.guards import symbolic_trace
+from anylayer.graph.symbolic import new_size
+from anylayer.network import Array, TensorType
+from anylayer.tracing import checked
 
 Function = Callable[[Array], Any]
 CASES: list[Function] = []
@@ -161,6 +165,23 @@ def test_a_generator_over_an_open_size_is_refused(tmp_path: Path) -> None:
             in_a_generator, np.ones((ROWS, 6), np.float32), path=tmp_path / "x.onnx", shapes={"x": (3, "T")}
         )
     assert not [*tmp_path.iterdir()]
+
+
+def test_code_is_not_traced_at_sizes_that_fill_the_memory() -> None:
+    """An array of (T, T, T, T) has 1.6e9 elements where T is 200, the second size that is tried here."""
+    sizes: list[int] = []
+
+    def forward(inputs: list[Array]) -> list[Array]:
+        sizes.append(int(np.prod(inputs[0].shape)))
+        return [sum(row * 2 for row in inputs[0])]
+
+    for size, tried in ((3, [81, 1296]), (100, [])):
+        with symbolic_trace({}, {"T": size}):
+            types = [TensorType((new_size(size, symbol("T")),) * 4, np.dtype("f4"))]
+            code = checked._Code(forward, types, "", None, None, True)
+            assert checked._loops_over_size(code)
+        assert sizes == tried
+        sizes.clear()
 
 
 def prints_into_a_buffer(x: Array) -> Any:
