@@ -104,9 +104,8 @@ def trace_checked(
 
     An attempt that succeeds is repeated, with the state that the first call left behind. The second call must
     record the same graph and leave the same state, so that all later calls do the same. Afterwards the objects of
-    the user have the content that they had before. `subject` returns the
-    object whose code and state are examined (default: the function). Without `is_repeated`, the function has been
-    traced for these types before.
+    the user have the content that they had before. `subject` returns the object whose code and state are examined
+    (default: the function). Without `is_repeated`, the function has been traced for these types before.
 
     Code with more paths or operators than the limit is traced again with ifs that are joined, and then with loops
     that are recorded: see joined_ifs, recorded_loops.
