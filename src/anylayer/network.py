@@ -368,9 +368,7 @@ class Subgraph:
 
 
 def need_outputs(network: Network, outputs: Mapping[str, str]) -> None:
-    """Raise InputError, which names the file, where there are no outputs to compute. The message has the notes on
-    the layers left out.
-    """
+    """Raise InputError where there are no outputs to compute, with the file and notes on layers left out."""
     with at(network.source):
         need(outputs, "; ".join(["the network has no outputs", *network.notes]), InputError)
 

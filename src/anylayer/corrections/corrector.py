@@ -104,8 +104,7 @@ class Corrector(Rewriter):
 
     @cached_property
     def maps_of_filters(self) -> dict[Value, Op | None]:
-        """The producers of the maps of transposed convolutions in the old graph, by the outputs of their filters'
-        producers. Views lie between."""
+        """The old producers of maps of transposed convolutions, by those of their filters, up to views."""
         pairs: dict[Value, Op | None] = {}
         for o in self.old.ops:
             if o.op == "ConvTranspose" and not o.domain:

@@ -232,8 +232,7 @@ def alongside(engine: Engine) -> Callable[[Graph, int | None, str], Program]:
 
 
 def suits(engine: Engine, graphs: Sequence[Graph], *, exact: bool = False) -> bool:
-    """Return whether engine "auto" measures an engine for a network of these graphs: a general one always. exact:
-    leave out the others."""
+    """Return whether "auto" measures an engine for these graphs: a general one always. exact: and no other."""
     suits_graphs = None if exact else optional(engine, "suits")
     return engine.GENERAL or (suits_graphs is not None and bool(suits_graphs(graphs)))
 

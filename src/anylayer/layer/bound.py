@@ -358,9 +358,7 @@ def shapes_only(known: Sequence[Definition]) -> Definition | None:
 def stated_types(
     shapes: Definition, node: Node, types: Sequence[TensorType], dtype: DType | None = None
 ) -> list[TensorType]:
-    """Return the types of a node's outputs from a class with getMemoryShapes. Their dtype is that of the
-    floating-point inputs.
-    """
+    """Return the types of a node's outputs from a class with getMemoryShapes, in the inputs' float dtype."""
     shapes_of_outputs = Bound(node, shapes, types, dtype=dtype).declared or ()
     base = next((t.dtype for t in types if t.dtype.kind == "f"), np.dtype(np.float32))
     return [TensorType(shape, dtype or base) for shape in shapes_of_outputs]

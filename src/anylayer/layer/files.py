@@ -94,8 +94,7 @@ def _classes(module: ModuleType) -> list[str]:
 
 @dataclass(slots=True)
 class _Loaded:
-    """An executed file, and what it registered. `digests` maps the file, and each module that it imported from its
-    folder, to the SHA-256 of its content."""
+    """An executed file, and what it registered. `digests`: the file and its modules -> SHA-256."""
 
     module: ModuleType
     definitions: list[Definition]

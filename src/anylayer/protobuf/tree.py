@@ -169,8 +169,7 @@ class Block:
         return line_of
 
     def spellings(self, prefix: str = "") -> dict[str, str]:
-        """Return the file's spelling of floats that Python spells differently, by dotted path. The values of a
-        repeated field are separated by commas."""
+        """Return the spelling of floats that Python spells differently, by dotted path, separated by commas."""
         texts: dict[str, str] = {}
         spelled = {e.name for e in self.entries if e.text}
         for name in spelled:

@@ -1,5 +1,4 @@
-"""Model: a compiled network. It keeps one program per set of input shapes, or one for every size. Engine "auto"
-measures the installed engines and takes the fastest."""
+"""Model: a compiled network, with one program per set of input shapes, or one for every size."""
 
 from __future__ import annotations
 
@@ -141,8 +140,7 @@ class Model:
 
     @property
     def parts(self) -> list[tuple[str, list[str]]]:
-        """Return (engine, its layers) for each graph of the network, in computing order, where several engines run
-        it. The list is empty where one engine does."""
+        """Return (engine, its layers) for each graph in computing order; empty where one engine runs all."""
         return self.plan.engine_layers if self.plan else []
 
     @property
@@ -351,8 +349,7 @@ class Model:
         return fastest.runner
 
     def _choice(self, values: int) -> tuple[str, Sequence[EnginePart]]:
-        """Return the engine for inputs with so many values, and the parts where several engines run them: "auto"
-        where engines must be measured."""
+        """Return the engine for so many input values, and the parts of several: "auto" where they are measured."""
         if not self._choices:
             return self.engine, []
         if values >= _MEASURED_AGAIN * max(1, *self._choices):

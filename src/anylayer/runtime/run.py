@@ -75,8 +75,7 @@ def _is_kept(kind: TensorType) -> bool:
 
 
 class Scratch(threading.local):
-    """The arrays of one thread. `buffers` has, for each step, a list with an array or None per output; None where
-    no output of the step has an array."""
+    """The arrays of one thread. `buffers` has per step an array or None per output, or None for no array."""
 
     def __init__(self, outputs: Sequence[Sequence[int]], types: dict[int, TensorType]) -> None:
         arrays = {place: np.empty(kind.shape, kind.dtype) for place, kind in types.items()}
@@ -140,8 +139,7 @@ class HostCall:
         return True
 
     def _contiguous(self, outputs: list[Array]) -> list[Array]:
-        """Return the outputs as contiguous arrays. Raise LayerError where an output that a graph reads has another
-        type than in the plan."""
+        """Return the outputs as contiguous arrays. Raise LayerError for one of another type than in the plan."""
         for i, (array, (shape, dtype), fixed) in enumerate(zip(outputs, self._expected, self._fixed)):
             if fixed and (array.shape != shape or array.dtype != dtype):
                 actual = TensorType(array.shape, array.dtype)

@@ -135,9 +135,7 @@ class _NodeBuilder:
         self.nodes.append(node)
 
     def loop(self, o: Op, body: Graph) -> tuple[list[Value | None], list[onnx.AttributeProto]]:
-        """Return the inputs and the attribute of a loop. Its body reads further inputs of the operator by their
-        names outside of it.
-        """
+        """Return the inputs and the attribute of a loop. Its body reads further inputs by their outer names."""
         count = 2 + o["states"]
         self.names.update(
             {v: self.named(w) for v, w in zip(body.inputs[count:], o.inputs[count:]) if w is not None}

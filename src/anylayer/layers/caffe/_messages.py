@@ -27,8 +27,7 @@ def no_effect(number: int, kind: str, default: Any) -> Any:
 
 
 def reads(message: str, number: int | Mapping[str, int], **body: Any) -> dict[str, Any]:
-    """Return the attributes of the class of a layer that reads a message. `number` is its field number: the common
-    one, or one per dialect."""
+    """Return the attributes of a class that reads a message with this field number, or one per dialect."""
     numbers = number if isinstance(number, Mapping) else {"": number}
     return {"message": message, "numbers": numbers, **body}
 

@@ -29,9 +29,7 @@ def computed_by_cells(new: Rewriter, o: Op) -> list[Value] | None:
 
 
 def is_portable(o: Op) -> bool:
-    """Return whether every engine computes a Resize as NumPy does: its positions are away from ties, and its mode
-    has one meaning.
-    """
+    """Return whether each engine computes a Resize as NumPy does: no ties, and a mode with one meaning."""
     rule, axes = interpolation_of(o), resized_axes(o)
     if axes is None:
         return True  # it depends on data: nothing else computes it
@@ -72,8 +70,7 @@ def _has_many_channels(o: Op) -> bool:
     "Resize 30",
 )
 def _resized_onnxruntime(new: Rewriter, o: Op) -> list[Value] | None:
-    """Interpolate along short axes by a product with one matrix per axis, and select cells by Gathers where the
-    Resize does not repeat each cell equally often."""
+    """Interpolate short axes by products with matrices; select cells by Gathers where a Resize is uneven."""
     short = o["mode"] != "nearest" and _prefers_products(o, ORT_BOTH_AXES if _is_plane(o) else ORT_ONE_AXIS)
     return computed_by_cells(new, o) if short or not is_portable(o) else None
 

@@ -64,8 +64,7 @@ class FileLayer:
 
 @dataclass(slots=True)
 class Built:
-    """A network, and the layers of the file that it was built from. `nodes` are the network's, `weights` those of
-    the layers that have some."""
+    """A network, and the file's layers. `nodes` are the network's, `weights` those of layers with some."""
 
     network: Network
     drafts: list[Draft]
