@@ -16,6 +16,7 @@ from anylayer.layer import load_layers
 from anylayer.layer.bound import Bound, bind
 from anylayer.loops import CppFunction, Opened, lower, opened, to_cpp
 from anylayer.network import Array, Node, TensorType
+from anylayer.tracing import trace
 from tests.loops.harness import build, call, needs_compiler
 
 pytestmark = needs_compiler
@@ -109,3 +110,16 @@ def test_size_that_may_be_one_is_not_broadcast() -> None:
     graph.outputs.append(graph.emit("Add", [x, y], [(y.shape, y.dtype)])[0])
     with pytest.raises(LayerError, match="cannot become loops: an axis of size H is broadcast to size W, and"):
         lower(graph)
+
+
+def test_chain_of_many_operators_for_each_element_is_refused() -> None:
+    def chain(inputs: list[Array]) -> list[Array]:
+        x = inputs[0]
+        for _ in range(1000):
+            x = np.tanh(x)
+        return [x]
+
+    graph = trace(chain, [TensorType.of((3,))])
+    with pytest.raises(LayerError, match="a chain of more operators than one expression holds"):
+        lower(graph, by_element=True)
+    assert to_cpp(lower(graph), "chain").text.count("std::tanh") == 1000

@@ -91,7 +91,10 @@ def lower(source: Graph | Opened, *, by_element: bool = False, selects: bool = F
     targets = [_port(a, "output", by_element) for a in outputs]
     low.all.extend(targets)
     low.splits = not by_element or len({a.shape for a in outputs}) > 1
-    append_graph(low, list(zip(graph.outputs, targets)))
+    try:
+        append_graph(low, list(zip(graph.outputs, targets)))
+    except RecursionError:
+        raise LayerError("an element is computed by a chain of more operators than one expression holds") from None
     if low.counts:
         outputs.append(Argument(f"output{len(outputs)}", INT, (constant(len(low.counts)),)))
         low.all.append(_port(outputs[-1], "output", False))
