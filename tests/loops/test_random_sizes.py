@@ -122,4 +122,4 @@ def test_chain_of_many_operators_for_each_element_is_refused() -> None:
     graph = trace(chain, [TensorType.of((3,))])
     with pytest.raises(LayerError, match="a chain of more operators than one expression holds"):
         lower(graph, by_element=True)
-    assert to_cpp(lower(graph), "chain").text.count("std::tanh") == 1000
+    assert to_cpp(lower(graph), "chain").text.count("hyperbolic_tangent") == 1000
