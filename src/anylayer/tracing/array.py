@@ -19,7 +19,7 @@ from anylayer.graph.guards import unguarded
 from anylayer.graph.ir import Graph, Value
 from anylayer.graph.place import describe, may_decide_by_text, refusal
 from anylayer.graph.sizes import is_static, size_of, stand_for
-from anylayer.graph.symbolic import plain
+from anylayer.graph.symbolic import is_symbolic, plain
 from anylayer.network import Array, DType, Function
 from anylayer.tracing import rules
 
@@ -240,7 +240,7 @@ class TracedArray(_Base):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         n = self.shape[0]
-        return (self[i] for i in range(n if type(n) is int else n.fix(_BE_STEPS)))
+        return (self[i] for i in range(n.fix(_BE_STEPS) if is_symbolic(n) else len(self)))
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(self[::-1])
