@@ -220,6 +220,16 @@ def question_of_all_but_the_first(b: Array, s: Array) -> Any:
 
 
 @case
+def second_question_needs_two_elements_of_the_first(b: Array, s: Array) -> Any:
+    high = s[s > 0.3]
+    low = high[high < 9]
+    low = np.zeros(0, s.dtype) if low.size == 0 else low[:1] + 1
+    rest = high[1:]
+    large = rest[rest > 0.5]
+    return (s[:1], low) if large.size == 0 else (large[:1], large)
+
+
+@case
 def question_of_what_a_loop_keeps(b: Array, s: Array) -> Any:
     order, keep = np.argsort(s, kind="stable"), []
     while len(order) > 0:

@@ -236,7 +236,8 @@ def _check_conditions(
         token = current_graph.set(full)
         try:
             condition = tracing.counts.selects(full, name) if filled is None else full.filled[selected, 1]
-            graph = tracing.joins.join_selected(full, empty, condition, trace.filled, place)
+            more = filled is not None and any(filled[n] != least for n, least in trace.filled.items())
+            graph = tracing.joins.join_selected(full, empty, condition, trace.filled, place, more=more)
         finally:
             current_graph.reset(token)
         for guard in _conditions_on_data(trace):

@@ -24,20 +24,35 @@ _MAX_DEPTH = 200
 
 
 def join_selected(
-    graph: Graph, nothing: Graph, condition: Value, outer: Mapping[SelectionKey, int], place: str
+    graph: Graph,
+    nothing: Graph,
+    condition: Value,
+    outer: Mapping[SelectionKey, int],
+    place: str,
+    *,
+    more: bool = False,
 ) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
     condition: whether it selects something. In `graph`, this selection may be filled, and those on which its size
-    depends. outer: those that are filled where the result is used. place: the line that asks whether it is empty.
+    depends. outer: those that are filled where the result is used. more: whether some of them are filled with more
+    elements in `graph`, which does not compute then whether they select fewer, as `nothing` does. place: the line
+    that asks whether it is empty.
     """
-    graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
+    graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
+    exact = graph.filled if not more else {key: v for key, v in nothing.filled.items() if key in graph.filled}
+    if len(exact) < len(graph.filled):
+        raise refusal("this question depends on an earlier one in a way that cannot be recorded", place=place)
+    count = len(nothing.outputs)
+    if more:
+        nothing.outputs = [*nothing.outputs, *exact.values()]
     others = graph.inline(nothing, graph.inputs)
+    graph.filled |= zip(exact, others[count:])
     paths = _joined_paths(graph, condition, nothing, place)
     graph.outputs = [
         join(graph, decision, a, b, f"output {i}", ("if something is selected here", "if nothing is"))
-        for i, (a, b) in enumerate(zip(graph.outputs, others))
+        for i, (a, b) in enumerate(zip(graph.outputs, others[:count]))
     ]
     graph.drop_dead()
     graph.decided = paths
