@@ -249,9 +249,30 @@ def with_a_dict(x: Array) -> Any:
     return x * len(counts)
 
 
+def adds_to_a_list(x: Array) -> Any:
+    labels: list[Any] = []
+    before: Any = 0
+    for row in np.concatenate([x, x]).reshape(-1, 2):
+        k = np.argmax(row)
+        if k != before:
+            labels += [k]
+        before = k
+    return np.array(labels, np.int64)
+
+
+def adds_to_a_set(x: Array) -> Any:
+    seen: set[int] = set()
+    for i, e in enumerate(x.ravel()):
+        if e > 0:
+            seen |= {i}
+    return x * len(seen)
+
+
 @pytest.mark.parametrize(
     ("function", "rule"),
     [
+        (adds_to_a_list, r"'len\(labels\)' changes in one side of an if .* and lists that grow by \.append\("),
+        (adds_to_a_set, "'seen' changes in one side of an if"),
         (writes_afterwards, r"write y = y \+ 1 in place of y \+= 1"),
         (
             other_kind,

@@ -230,6 +230,26 @@ def second_question_needs_two_elements_of_the_first(b: Array, s: Array) -> Any:
 
 
 @case
+def question_of_the_first_two_of_a_selection_twice(b: Array, s: Array) -> Any:
+    twice = np.concatenate([s[s > 0.5], s[s > 0.5]])
+    two = twice[:2]
+    low = two[two < 9]
+    low = two if len(low) == 0 else low[::-1]
+    return twice, np.int64(len(low)), low
+
+
+@case
+def two_questions_of_parts_of_joined_selections(b: Array, s: Array) -> Any:
+    low, high = s[s < -0.5], s[s > 0.5]
+    ends, far = np.concatenate([low, high]), low[low < -0.8]
+    far = np.zeros(1, s.dtype) if len(far) > 0 else far * 3
+    inner = ends[ends < 1]
+    if not inner.size:
+        return inner * 2, np.int64(len(low))
+    return far, np.int64(min(len(low), 2))
+
+
+@case
 def question_of_what_a_loop_keeps(b: Array, s: Array) -> Any:
     order, keep = np.argsort(s, kind="stable"), []
     while len(order) > 0:

@@ -219,7 +219,7 @@ def _check_conditions(
             empty = _traced_again(trace, again, nothing, trace.filled, not_empty)
         filled = _filled_with(trace, name)
         if filled is None:
-            full = _traced_again(trace, again, trace.empty, trace.filled, not_empty | {selected})
+            full = _traced_again(trace, again, trace.empty, trace.filled, not_empty | {selected}, {selected})
             if any(tracing.counts.lacking_elements(full.ops, trace.examples({name: 0}))):
                 raise refusal(
                     f"whether this selection of at most {trace.counts[name].limit} elements is empty depends on "
@@ -229,15 +229,16 @@ def _check_conditions(
                 )
         else:
             full = _traced_again(trace, again, trace.empty, filled)
-            needed = [selected, *(n for n, least in filled.items() if least > 1)]
-            if any((n, filled[n]) not in full.filled for n in needed):
-                what = "the code does something else if an input has no elements"
-                raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
+        needed = [(selected, 1), *((n, least) for n, least in (filled or {}).items() if least > 1)]
+        if any(key not in full.filled for key in needed):
+            what = "the code does something else if an input has no elements"
+            raise refusal(f"{what}; remove this question, or give the input a fixed size", place=place)
         token = current_graph.set(full)
         try:
-            condition = tracing.counts.selects(full, name) if filled is None else full.filled[selected, 1]
+            outer = {**dict.fromkeys(trace.watched, 1), **trace.filled}
             more = filled is not None and any(filled[n] != least for n, least in trace.filled.items())
-            graph = tracing.joins.join_selected(full, empty, condition, trace.filled, place, more=more)
+            new = [(selected, 1), *(key for key in (filled or {}).items() if key not in trace.filled.items())]
+            graph = tracing.joins.join_selected(full, empty, new, outer, place, more=more)
         finally:
             current_graph.reset(token)
         for guard in _conditions_on_data(trace):
@@ -302,10 +303,12 @@ def _traced_again(
     empty: frozenset[SelectionKey],
     filled: Mapping[SelectionKey, int],
     not_empty: frozenset[SelectionKey] = frozenset(),
+    watched: Set[SelectionKey] = frozenset(),
 ) -> Graph:
     """Trace the code once more where some selections are empty and others are filled, and return the graph."""
     with symbolic_trace(trace.ranges, trace.symbols, trace.turn) as other:
         other.empty, other.filled, other.decide = empty, filled, trace.decide
+        other.watched = trace.watched | watched
         graph = _check_conditions(again(other), other, again, not_empty)
     trace.guards.update(other.guards)
     for size, (low, high) in other.ranges.items():

@@ -161,7 +161,8 @@ class SymbolicTrace:
     `counts` are the sizes that depend on data, by their symbols: the numbers of elements that masks select. Traces
     with different values of `turn`, 0 or 1, have different examples. It is None where a trace may not have such
     sizes. `empty` are the selections that are empty in this trace. `filled` maps others to a least number: their
-    masks select the first elements where they would select fewer. `ended` are the symbols of sizes inside of loops
+    masks select the first elements where they would select fewer. `watched` are those of which the graph computes
+    whether they are empty, although they are not filled. `ended` are the symbols of sizes inside of loops
     that have ended. `alike` maps the symbol of a size to another size that is 0 exactly where this one is. `fixes`
     is the first line that makes a plain number of an open size. `decide` answers a comparison of sizes that depend
     on data by the user's code, or returns None. `repeat` returns a list times such a size. `asked` gets each
@@ -179,6 +180,7 @@ class SymbolicTrace:
     empty: frozenset[SelectionKey] = frozenset()
     asked: Callable[[SymbolicTrace, Guard, bool], bool] | None = None
     filled: Mapping[SelectionKey, int] = field(default_factory=dict)
+    watched: frozenset[SelectionKey] = frozenset()
     ended: set[str] = field(default_factory=set)
     alike: dict[str, Expression] = field(default_factory=dict)
     fixes: str = ""

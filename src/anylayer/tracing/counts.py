@@ -16,7 +16,7 @@ from anylayer import tracing
 from anylayer.graph.expressions import Expression, constant, symbol
 from anylayer.graph.guards import RELATIONS, Count, Guard, SelectionKey, SymbolicTrace, current_trace
 from anylayer.graph.intervals import Intervals
-from anylayer.graph.ir import Graph, Op, Value
+from anylayer.graph.ir import Op, Value
 from anylayer.graph.operators import COMPARISONS, NEEDS_ELEMENTS, POSITIONS, SELECTS, SIZED_BY_DATA, VIEWS
 from anylayer.graph.place import refusal, user_frame
 from anylayer.graph.sized import elements_of
@@ -338,19 +338,14 @@ def _selects(values: Any, least: int) -> Any:
     return values.any() if least == 1 else cast(values, I8).sum() >= least
 
 
-def selects(graph: Graph, name: str) -> Value:
-    """Return whether the size `name` of a graph is not 0, as a value of the graph."""
-    values = next(v for v, n in graph.counts.items() if is_symbolic(n) and n.expression == symbol(name))
-    answer: Value = _selects(TracedArray(graph, values), 1)._value
-    return answer
-
-
 def _least(n: Any, values: Any) -> int:
     """Return to how many elements the trace fills selection `n`, or 0. `values`: its mask or number."""
     trace, count = _trace_and_count(n)
-    if count.selected not in trace.filled:
+    graph, least = running_graph(), trace.filled.get(count.selected, 0)
+    if count.selected in trace.watched:
+        graph.filled.setdefault((count.selected, 1), _selects(values, 1)._value)
+    if not least:
         return 0
-    graph, least = running_graph(), trace.filled[count.selected]
     for number in sorted({1, least}):
         enough = _selects(values, number)
         for other in (trace.counts[m].selected for m in count.limit.symbols & trace.counts.keys()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -179,7 +179,8 @@ class BothSides:
         self.contents.append({key: (x, x._content) for key, (x, _) in written.items()})
         restore(written)
         if self.before is not None:
-            self._require_no_other_change(self.before, LoopState(sys._getframe(1), variables))
+            same = {n for n, x in zip(self.names, self.start) if variables.get(n) is x}
+            self._require_no_other_change(self.before, LoopState(sys._getframe(1), variables), same)
 
     def results(self, variables: Mapping[str, object]) -> list[object]:
         """Return the joined values of the variables."""
@@ -213,10 +214,13 @@ class BothSides:
                 place=o.place,
             )
 
-    def _require_no_other_change(self, before: LoopState, after: LoopState) -> None:
-        """Refuse what a side changes other than local variables and arrays."""
+    def _require_no_other_change(self, before: LoopState, after: LoopState, same: Set[str]) -> None:
+        """Refuse what a side changes other than local variables and arrays, as a list by `items += [x]`.
+
+        same: the variables that still hold the object that they held before.
+        """
         for name in before.changed(after):
-            if variable_of(name) not in self.names:
+            if variable_of(name) not in self.names or variable_of(name) in same:
                 raise refusal(
                     f"'{name}' changes in one side of an if that depends on data, which both sides of are "
                     "recorded; only local variables, arrays, and lists that grow by .append(...) may change there",

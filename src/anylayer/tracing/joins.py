@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ _MAX_DEPTH = 200
 def join_selected(
     graph: Graph,
     nothing: Graph,
-    condition: Value,
+    selected: Sequence[tuple[SelectionKey, int]],
     outer: Mapping[SelectionKey, int],
     place: str,
     *,
@@ -34,11 +35,16 @@ def join_selected(
 ) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
-    condition: whether it selects something. In `graph`, this selection may be filled, and those on which its size
-    depends. outer: those that are filled where the result is used. more: whether some of them are filled with more
-    elements in `graph`, which does not compute then whether they select fewer, as `nothing` does. place: the line
-    that asks whether it is empty.
+    selected: this selection, and those on which its size depends that are filled in `graph`, with the numbers of
+    elements that they have where it has one. outer: those that are filled or watched where the result is used.
+    more: whether some of them are filled with more elements in `graph`. It does not compute then whether they have
+    fewer, as `nothing` does. place: the line that asks whether it is empty.
     """
+    first, *rest = (graph.filled[key] for key in selected if key in graph.filled)
+    parts: list[Any] = [
+        TracedArray(graph, v) for v in (first, *rest) if v is first or v not in _parts(graph, first)
+    ]
+    condition = functools.reduce(np.logical_and, parts)._value
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
     graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
     exact = graph.filled if not more else {key: v for key, v in nothing.filled.items() if key in graph.filled}
@@ -47,16 +53,23 @@ def join_selected(
     count = len(nothing.outputs)
     if more:
         nothing.outputs = [*nothing.outputs, *exact.values()]
-    others = graph.inline(nothing, graph.inputs)
-    graph.filled |= zip(exact, others[count:])
+    results = graph.inline(nothing, graph.inputs)
+    graph.filled |= zip(exact, results[count:])
     paths = _joined_paths(graph, condition, nothing, place)
     graph.outputs = [
         join(graph, decision, a, b, f"output {i}", ("if something is selected here", "if nothing is"))
-        for i, (a, b) in enumerate(zip(graph.outputs, others[:count]))
+        for i, (a, b) in enumerate(zip(graph.outputs, results[:count]))
     ]
     graph.drop_dead()
     graph.decided = paths
     return graph
+
+
+def _parts(graph: Graph, value: Value) -> set[Value]:
+    """Return a value and the values that And joins to it."""
+    o = graph.producers.get(value)
+    inputs = o.inputs if o is not None and o.op == "And" else []
+    return {value}.union(*(_parts(graph, v) for v in inputs if v is not None))
 
 
 def _joined_paths(graph: Graph, condition: Value, nothing: Graph, place: str) -> Decisions:
