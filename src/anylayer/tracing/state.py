@@ -220,7 +220,7 @@ class Snapshot:
                     self.take(f"{name}.{slot}", getattr(x, slot))
 
 
-def _position(iterator: Any) -> Any:
+def _position(iterator: object) -> object:
     """Return the position of an iterator, or a new object each time if the iterator does not reveal it.
 
     An iterator over others, as zip makes it, reveals only where they are.
