@@ -236,9 +236,8 @@ def _check_conditions(
         token = current_graph.set(full)
         try:
             outer = {**dict.fromkeys(trace.watched, 1), **trace.filled}
-            more = filled is not None and any(filled[n] != least for n, least in trace.filled.items())
             new = [(selected, 1), *(key for key in (filled or {}).items() if key not in trace.filled.items())]
-            graph = tracing.joins.join_selected(full, empty, new, outer, place, more=more)
+            graph = tracing.joins.join_selected(full, empty, new, outer, place)
         finally:
             current_graph.reset(token)
         for guard in _conditions_on_data(trace):

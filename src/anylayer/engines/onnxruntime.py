@@ -199,8 +199,8 @@ class OnnxRuntimeProgram:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def _load(self, graph: Graph, options: Any, saved: bool) -> Any:
-        """Create the session. A model with weights outside of it is loaded from temporary files, which are deleted
-        then.
+        """Create the session. If large weights do not fit into the model, it is loaded from temporary files, which
+        are deleted afterwards.
 
         saved: whether the session saves its optimized model.
         """

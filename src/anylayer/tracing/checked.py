@@ -304,10 +304,8 @@ def _trace_twice(
         restart()
         _require_same_state_on_all_paths(code, limit, initial, again, reach)
     names = list(dict.fromkeys(name for after in later for name in before.changed(after)))
-    if names and not calls.differing and (difference := compare(graph, again)) is not None:
-        name = GENERATORS if isinstance(before.values.get(names[0]), dict) else names[0]
-        raise state_refusal(name, difference[1] or None)
-    _require_same(graph, again)
+    states = [GENERATORS if isinstance(before.values.get(name), dict) else name for name in names]
+    _require_same(graph, again, [] if calls.differing else states)
     for what, place in calls.differing:
         raise TraceError(
             f"{what}; a value that differs from call to call cannot be recorded; pass it as an input", place
@@ -349,14 +347,15 @@ def _require_same_state_on_all_paths(
                 "cannot be recorded; return the value",
                 place=next(iter(again.decided.paths.values())).rpartition(" (")[0] if again.decided else "",
             )
-    if difference and sets[0]:
-        raise state_refusal(min(sets[0]), difference[1] or None)
-    _require_same(graph, again)
+    _require_same(graph, again, sorted(sets[0]))
 
 
-def _require_same(graph: Graph, again: Graph) -> None:
+def _require_same(graph: Graph, again: Graph, states: Sequence[str] = ()) -> None:
+    """Raise TraceError if two calls record different graphs. states: what has changed between them, if known."""
     difference = compare(graph, again)
     if difference is not None:
+        if states:
+            raise state_refusal(states[0], difference[1] or None)
         raise TraceError(
             f"two calls of forward record different operators: {difference[0]}; remove random numbers, the time, "
             "counters and state that one call keeps for the next",

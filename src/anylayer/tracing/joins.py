@@ -30,15 +30,13 @@ def join_selected(
     selected: Sequence[tuple[SelectionKey, int]],
     outer: Mapping[SelectionKey, int],
     place: str,
-    *,
-    more: bool = False,
 ) -> Graph:
     """Return the graph of a function, joined with its trace `nothing` where a selection is empty.
 
     selected: this selection, and those on which its size depends that are filled in `graph`, with the numbers of
-    elements that they have where it has one. outer: those that are filled or watched where the result is used.
-    more: whether some of them are filled with more elements in `graph`. It does not compute then whether they have
-    fewer, as `nothing` does. place: the line that asks whether it is empty.
+    elements that they have where it has one. outer: those that are filled or watched where the result is used. If
+    some of them have more elements in `graph`, it does not compute whether they have fewer, as `nothing` does.
+    place: the line that asks whether it is empty.
     """
     first, *rest = (graph.filled[key] for key in selected if key in graph.filled)
     parts: list[Any] = [
@@ -47,6 +45,7 @@ def join_selected(
     condition = functools.reduce(np.logical_and, parts)._value
     decision = Decision(condition, place, None, 0, len(graph.ops), True)
     graph.filled = {(n, k): v for (n, k), v in graph.filled.items() if n in outer and k <= outer[n]}
+    more = any(n in outer for n, _ in selected)
     exact = graph.filled if not more else {key: v for key, v in nothing.filled.items() if key in graph.filled}
     if len(exact) < len(graph.filled):
         raise refusal("this question depends on an earlier one in a way that cannot be recorded", place=place)

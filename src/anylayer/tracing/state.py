@@ -129,10 +129,10 @@ class Snapshot:
         if value is None or (type(value) is tuple and type(value[0]) is not type):  # that of an array, or keys
             return True
         outer = [name[:i] for i, c in enumerate(name) if c in ".["]
-        containers = {name, *(f"{kind}({n})" for n in outer for kind in ("type", "len"))}
-        return any(
-            n.startswith(("type(", "len(")) and n in later.values and n not in self.values for n in containers
-        )
+        containers = {f"{kind}({n})" for n in outer for kind in ("type", "len")}
+        if name.startswith(("type(", "len(")):
+            containers.add(name)
+        return not containers.isdisjoint(later.values.keys() - self.values.keys())
 
     def take(self, name: str, x: Any) -> None:
         """Record a value and the values inside it."""
@@ -164,7 +164,7 @@ class Snapshot:
                     self._hold(f"{name}[{key!r}]", x, key)
                 self.take(f"{name}[{key!r}]" if isinstance(key, (str, int, tuple)) else f"{name}[...]", value)
         elif isinstance(x, (list, tuple, deque)):
-            if not isinstance(x, tuple) and type(x) in (list, deque):
+            if type(x) is list or type(x) is deque:
                 self._keep(x)
             self.values[f"len({name})"] = len(x)
             if all(type(v) in (int, float, str, bool) for v in x):
