@@ -199,13 +199,13 @@ class OnnxRuntimeProgram:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def _load(self, graph: Graph, options: Any, saved: bool) -> Any:
-        """Create the session. If large weights do not fit into the model, it is loaded from temporary files, which
-        are deleted afterwards.
+        """Create the session. A model whose large weights stay in NumPy's memory is loaded from temporary files,
+        which are deleted afterwards.
 
         saved: whether the session saves its optimized model.
         """
         weights = _SharedWeights(graph)
-        model = to_onnx(graph, external=weights).SerializeToString()
+        model = b"" if saved else to_onnx(graph, external=weights).SerializeToString()
         in_files = saved or weights.shared or weights.read
         with tempfile.TemporaryDirectory(prefix="anylayer-") if in_files else nullcontext("") as folder:
             if folder:
